@@ -99,6 +99,7 @@ pub enum Compile {
 }
 
 /// See [`Config::tier_exits`].
+#[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "interpreters have no exits"))]
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RandomExits {
     pub(crate) seed: u64,

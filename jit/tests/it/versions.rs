@@ -234,23 +234,24 @@ fn threads_share_what_ran_and_the_versions() {
         let engine = engine(150, |config| _ = config.tier_compilation(compilation));
         let module = Module::from_text(&engine, &ways()).unwrap();
         std::thread::scope(|scope| {
-            for thread in 0..4 {
+            for _ in 0..4 {
                 let (engine, module) = (&engine, &module);
                 scope.spawn(move || {
                     let mut program = Program::of(engine, module.clone());
                     for i in 0..300 {
-                        program.call((i / 100 + thread) % 3, 100);
-                        program.go_round((i / 100 + thread) % 3, 1_000);
+                        program.call(i / 100, 100);
+                        program.go_round(i / 100, 1_000);
                     }
                 });
             }
         });
         if compilation == TierCompilation::Synchronous {
-            let n = module.exits_taken();
-            assert!((1..20_000).contains(&n), "{n}");
+            assert!(module.exits_taken() > 0);
             let mut program = Program::of(&engine, module);
-            let ways = [0, 1, 2].map(|way| program.call(way, 100) + program.go_round(way, 1_000));
-            assert_eq!(ways, [0; 3], "all ways were gone often");
+            assert_eq!([0, 1, 2].map(|way| program.call(way, 100)), [0; 3], "ways gone often");
+            // Code of the function was entered less often than that of its loop.
+            let n = [0, 1, 2].map(|way| program.go_round(way, 1_000));
+            assert!(n.iter().all(|&n| n <= 1), "{n:?}");
         }
     }
 }

@@ -171,16 +171,21 @@ impl CodeTable {
         address.expect("there was a version before")
     }
 
-    /// The code of a part that was made after a version, if there is any and no thread changes that at the moment.
-    pub(crate) fn newer(&self, version: &CodeVersion) -> Option<*const u8> {
+    /// The newest code of a part, if that was made after a version, and no thread changes it at the moment. With it come the
+    /// numbers of the loops that it is for, in ascending order, or none if it is for a function.
+    pub(crate) fn newer(&self, version: &CodeVersion) -> Option<(Vec<u32>, *const u8)> {
         let newest = |first: &Placed| {
             first.versions().skip(version.number() as usize + 1).last().map(Placed::address)
         };
         match version.part() {
-            Part::Func(func) => newest(self.functions[self.index(func)].get()?.as_ref().ok()?),
+            Part::Func(func) => {
+                let first = self.functions[self.index(func)].get()?.as_ref().ok()?;
+                Some((Vec::new(), newest(first)?))
+            }
             Part::Loop(func, number) => {
                 let loops = self.loops.try_lock().ok()?;
-                newest(&loops.get(&func)?.iter().find(|known| known.has(number))?.placed)
+                let known = loops.get(&func)?.iter().find(|known| known.has(number))?;
+                Some((known.loops.clone(), newest(&known.placed)?))
             }
         }
     }

@@ -135,9 +135,11 @@ impl LazyCode {
         self.stubs.func(0).wrapping_add(stubs::HEAD_BYTES + index * stubs::BYTES)
     }
 
-    /// Returns the address for calls of a function that the module defines, by its number among them.
+    /// Returns the address for calls of a function that the module defines, by its number among them. It stays the one for
+    /// newer versions of the code.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
-        self.maker().code.address(index).unwrap_or_else(|| self.stub(index))
+        let address = self.maker().code.address(index).filter(|_| !self.maker().has_exits());
+        address.unwrap_or_else(|| self.stub(index))
     }
 
     #[cfg(test)]

@@ -152,8 +152,11 @@ unsafe impl Tiers for Tiering {
         let (part, config) = (version.part(), self.code().native.config());
         let n_all = self.code().n_insts(part.func());
         let n_exits = payback::n_exits(config, part, n_all);
-        if let Some(native) = self.code().newer(version) {
-            self.install(code, part, native);
+        if let Some((loops, native)) = self.code().newer(version) {
+            match part {
+                Part::Func(_) => self.install(code, part, native),
+                Part::Loop(func, _) => self.install_loops(code, func, &loops, native),
+            }
             return n_exits;
         }
         if !version.claim() {
@@ -326,14 +329,18 @@ impl Tiering {
 
     /// Hands native code of a part over to the interpreter.
     fn install(&self, code: &TieredCode, part: Part, native: *const u8) {
-        // SAFETY: it is the code of the part, and the entry is that of its type. Both live as long as `self`, which a store
-        // has that is given it: the module's trampolines keep those that they have returned.
-        unsafe {
-            match part {
-                Part::Func(func) => code.install(func, native, self.entry(func)),
-                Part::Loop(func, number) => code.install_loops(func, &[number], native),
-            }
+        match part {
+            // SAFETY: it is the code of the part, and the entry is that of its type. Both live as long as `self`, which a store
+            // has that is given it: the module's trampolines keep those that they have returned.
+            Part::Func(func) => unsafe { code.install(func, native, self.entry(func)) },
+            Part::Loop(func, number) => self.install_loops(code, func, &[number], native),
         }
+    }
+
+    /// Hands native code of some loops of a function over to the interpreter.
+    fn install_loops(&self, code: &TieredCode, func: u32, loops: &[u32], native: *const u8) {
+        // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is given it.
+        unsafe { code.install_loops(func, loops, native) };
     }
 
     /// Makes what is wanted, and after a loop at its first block the function, whose calls nobody counts. A frame may wait
@@ -391,18 +398,14 @@ impl Tiering {
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Part::Loop(func, _) => {
-                match self.maker.loop_code(&self.wishes, code, part, version) {
-                    Ok(Some((loops, native))) => {
-                        // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
-                        // given it.
-                        unsafe { code.install_loops(func, &loops, native) };
-                        Outcome::Made
-                    }
-                    Ok(None) => Outcome::Unknown,
-                    Err(failure) => Outcome::Failed(failure),
+            Part::Loop(func, _) => match self.maker.loop_code(&self.wishes, code, part, version) {
+                Ok(Some((loops, native))) => {
+                    self.install_loops(code, func, &loops, native);
+                    Outcome::Made
                 }
-            }
+                Ok(None) => Outcome::Unknown,
+                Err(failure) => Outcome::Failed(failure),
+            },
         };
         let (is_made, reason) = match outcome {
             Outcome::Made => (true, None),
