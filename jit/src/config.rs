@@ -98,14 +98,6 @@ pub enum Compile {
     Lazy,
 }
 
-/// See [`Config::tier_exits`].
-#[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "interpreters have no exits"))]
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct RandomExits {
-    pub(crate) seed: u64,
-    pub(crate) is_made_again: bool,
-}
-
 /// Counts at which native code is made, see [`Config::tier_thresholds`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TierThresholds {
@@ -169,7 +161,8 @@ pub struct Config {
     pub(crate) tier_thresholds: Option<TierThresholds>,
     pub(crate) tier_compilation: TierCompilation,
     pub(crate) tier_seed: Option<u64>,
-    pub(crate) tier_exits: Option<RandomExits>,
+    /// The seed of random exits, and whether code that is left often is made again.
+    pub(crate) tier_exits: Option<(u64, bool)>,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
     pub(crate) timeout: Option<Duration>,
@@ -307,7 +300,7 @@ impl Config {
     /// after a random number of times or never. For tests.
     #[doc(hidden)]
     pub fn tier_exits(&mut self, seed: u64, is_made_again: bool) -> &mut Config {
-        self.tier_exits = Some(RandomExits { seed, is_made_again });
+        self.tier_exits = Some((seed, is_made_again));
         self
     }
 

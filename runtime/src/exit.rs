@@ -6,7 +6,7 @@
 //! interpreter makes its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::part::Part;
 
@@ -70,7 +70,7 @@ pub struct Exit {
     block: u32,
     /// The cells of the frame that get the cells in [`Shared::exit_cells`](crate::context::Shared::exit_cells), in their order.
     cells: Box<[u32]>,
-    n_taken: AtomicU32,
+    n_taken: AtomicU64,
 }
 
 impl Exit {
@@ -82,7 +82,7 @@ impl Exit {
     /// Panics if there are more cells than [`EXIT_CELLS_MAX`].
     pub fn new(version: &Arc<CodeVersion>, func: u32, block: u32, cells: Box<[u32]>) -> Exit {
         assert!(cells.len() <= EXIT_CELLS_MAX, "there is room for the cells of an exit");
-        Exit { version: version.clone(), func, block, cells, n_taken: AtomicU32::new(0) }
+        Exit { version: version.clone(), func, block, cells, n_taken: AtomicU64::new(0) }
     }
 
     /// The function, in the index space of the module.
@@ -95,8 +95,8 @@ impl Exit {
         self.block
     }
 
-    /// The number of times that native code was left there, at least.
-    pub fn n_taken(&self) -> u32 {
+    /// The number of times that native code was left there.
+    pub fn n_taken(&self) -> u64 {
         self.n_taken.load(Ordering::Relaxed)
     }
 
@@ -107,8 +107,7 @@ impl Exit {
 
     /// Counts that it was taken. Returns whether no exit of the code is left.
     pub(crate) fn take(&self) -> bool {
-        let n_taken = self.n_taken();
-        self.n_taken.store(n_taken.saturating_add(1), Ordering::Relaxed);
+        self.n_taken.fetch_add(1, Ordering::Relaxed);
         self.version.take()
     }
 

@@ -53,9 +53,9 @@ impl CodeExits {
         Some(CodeExits { exits: exits.collect(), interpreter })
     }
 
-    /// The number of times that one of them was taken, at least.
+    /// The number of times that one of them was taken.
     pub(crate) fn n_taken(&self) -> u64 {
-        self.exits.iter().map(|exit| u64::from(exit.n_taken())).sum()
+        self.exits.iter().map(Exit::n_taken).sum()
     }
 
     fn address(&self, number: usize) -> usize {

@@ -417,7 +417,7 @@ impl NativeModule {
         self.resources.containment.counts.read()
     }
 
-    /// The number of times that code was left at an exit, at least.
+    /// The number of times that code was left at an exit.
     pub(crate) fn exits_taken(&self) -> u64 {
         match &*self.code {
             Placement::Together(_) => 0,

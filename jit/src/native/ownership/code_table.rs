@@ -195,7 +195,7 @@ impl CodeTable {
         !self.exits.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// The number of times that code was left at an exit, at least.
+    /// The number of times that code was left at an exit.
     pub(crate) fn exits_taken(&self) -> u64 {
         let exits = self.exits.lock().unwrap_or_else(PoisonError::into_inner);
         exits.iter().map(CodeExits::n_taken).sum()

@@ -11,7 +11,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Part, TieredCode};
 use slotvm_ssa::construction::build::{paying_exits, possible_exits};
 
-use crate::config::{Config, RandomExits};
+use crate::config::Config;
 use crate::native::scheduling::payback;
 
 /// The versions of code that have exits, at most.
@@ -44,7 +44,7 @@ pub(super) fn of_version(
     }
     let func = part.func();
     let blocks = match config.tier_exits {
-        Some(RandomExits { seed, .. }) => at_random(module, func, loops, seed ^ u64::from(number)),
+        Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(number)),
         None => {
             let n_times_min = if config.tier_seed.is_some() { 1 } else { RAN_MIN };
             without_entries(module, func, loops, code.never_ran(func, n_times_min))

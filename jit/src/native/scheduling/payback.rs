@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use slotvm_runtime::native::Part;
 
-use crate::config::{Config, RandomExits};
+use crate::config::Config;
 
 // Estimates of times in nanoseconds. What other values do: docs/decisions.md, "Constants of the tiers".
 /// Compiling anything.
@@ -76,8 +76,8 @@ pub(super) fn is_worth(
 /// before there is native code. `n_all` has the function of the part.
 pub(super) fn n_exits(config: &Config, part: Part, n_all: u32) -> u32 {
     match (config.tier_exits, config.tier_seed) {
-        (Some(RandomExits { is_made_again: false, .. }), _) => u32::MAX,
-        (Some(RandomExits { seed, .. }), _) | (None, Some(seed)) => random(seed, part, true),
+        (Some((_, false)), _) => u32::MAX,
+        (Some((seed, true)), _) | (None, Some(seed)) => random(seed, part, true),
         (None, None) => {
             let each = EXIT_NS + u64::from(n_all) * INTERPRET_NS_PER_INST;
             (compile_ns(n_all) / PART / each).max(1) as u32
