@@ -104,19 +104,9 @@ impl Maker {
         Ok(placed)
     }
 
-    /// Makes a version of the code that goes on in some loops of a function, by their numbers. If that is not possible for all of them, it
-    /// is made for the first alone; the result says so.
-    pub(super) fn make_loops(
-        &self,
-        index: usize,
-        loops: &[u32],
-        version: u32,
-        exits: Option<VersionExits>,
-    ) -> Result<(Placed, bool), CompileError> {
-        self.make_at(index, loops, version, exits)
-    }
-
-    fn make_at(
+    /// Makes a version of the code of a function, or of what goes on in some of its loops, by their numbers. If that is not
+    /// possible for all of them, it is made for the first alone; the result says so.
+    pub(super) fn make_at(
         &self,
         index: usize,
         loops: &[u32],

@@ -78,7 +78,7 @@ impl Maker {
         loops.retain(|&other| other != number);
         loops.insert(0, number);
         let exits = self.exits(tiered, part, version, &loops);
-        match self.make_loops(index, &loops, version, exits) {
+        match self.make_at(index, &loops, version, exits) {
             // The form before was for all of them.
             Ok((_, true)) if version > 0 => return Err(CompileFailure::DifferentOperands),
             Ok((placed, _)) if version > 0 => _ = code.add(part, version, placed),
