@@ -7,7 +7,7 @@
 //! The child of a fork has none of the threads, and starts its own. A lock that one of them held stays locked there, so
 //! the child then compiles nothing.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +20,12 @@ use crate::compile::stack;
 
 /// Threads of an engine, at most.
 const THREADS_MAX: usize = 4;
+
+/// Jobs among which the most urgent one is chosen, at most: the oldest ones. It bounds what choosing takes.
+const EXAMINED_MAX: usize = 256;
+
+/// How urgent a job is, as soon as a thread has time for one.
+type Urgency = Box<dyn Fn() -> u64 + Send>;
 
 /// See the module documentation.
 #[derive(Default)]
@@ -38,7 +44,8 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    queue: VecDeque<Job>,
+    /// Jobs that wait for a thread, in the order in which they came.
+    queue: Vec<Job>,
     /// Jobs that wait for their times.
     later: Vec<(Instant, Job)>,
     /// The owners of the jobs that run.
@@ -50,24 +57,22 @@ struct Queue {
 
 struct Job {
     owner: usize,
+    urgency: Urgency,
     /// The processor that the program runs on that goes on meanwhile.
     processor: Option<usize>,
     work: Box<dyn FnOnce() + Send>,
 }
 
 impl Workers {
-    /// Hands over a job for an owner, which is a number that no other one has while it lives. Returns whether that worked:
-    /// not while others have the lock, and not if no thread can be started.
-    pub(crate) fn push(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
-        self.push_at(false, owner, work)
-    }
-
-    /// The same for a job that is done before those that wait.
-    pub(crate) fn push_first(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
-        self.push_at(true, owner, work)
-    }
-
-    fn push_at(&self, is_first: bool, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
+    /// Hands over a job for an owner, which is a number that no other one has while it lives. Of the jobs that wait, the most
+    /// urgent one is done first, by what `urgency` says then. Returns whether that worked: not while others have the lock,
+    /// and not if no thread can be started.
+    pub(crate) fn push(
+        &self,
+        owner: usize,
+        urgency: impl Fn() -> u64 + Send + 'static,
+        work: impl FnOnce() + Send + 'static,
+    ) -> bool {
         let Ok(mut state) = self.0.state.try_lock() else { return false };
         self.0.enter_process(&mut state);
         let n_threads_max =
@@ -79,11 +84,12 @@ impl Workers {
             }
         }
         let processor = processor::current();
-        let job = Job { owner, processor, work: Box::new(work) };
-        match is_first {
-            true => state.queue.push_front(job),
-            false => state.queue.push_back(job),
-        }
+        state.queue.push(Job {
+            owner,
+            urgency: Box::new(urgency),
+            processor,
+            work: Box::new(work),
+        });
         drop(state);
         self.0.work.notify_one();
         // The system may want to run the thread where this one runs, and not before this one has had its time: 3 ms.
@@ -104,7 +110,8 @@ impl Workers {
         if state.threads.is_empty() && !self.0.start_thread(&mut state) {
             return false;
         }
-        let job = Job { owner, processor: None, work: Box::new(work) };
+        let urgency = Box::new(|| u64::MAX);
+        let job = Job { owner, urgency, processor: None, work: Box::new(work) };
         state.later.push((Instant::now() + time, job));
         drop(state);
         // A thread that waits for work learns of the time.
@@ -188,7 +195,7 @@ impl Shared {
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_closed {
-            let Some(Job { owner, processor, work }) = state.next_job() else {
+            let Some(Job { owner, processor, work, .. }) = state.next_job() else {
                 state.n_idle += 1;
                 state = self.wait(state);
                 state.n_idle = state.n_idle.saturating_sub(1);
@@ -216,14 +223,18 @@ impl Shared {
 }
 
 impl Queue {
-    /// The job to do next: one whose time has come, or else the first one.
+    /// The job to do next: one whose time has come, or else the most urgent one, or the first of several.
     fn next_job(&mut self) -> Option<Job> {
         // There is none as a rule.
         let now = if self.later.is_empty() { None } else { Some(Instant::now()) };
         let due = self.later.iter().position(|&(time, _)| Some(time) <= now);
         match due {
             Some(due) => Some(self.later.swap_remove(due).1),
-            None => self.queue.pop_front(),
+            None => {
+                let examined = self.queue.iter().take(EXAMINED_MAX).enumerate();
+                let (most_urgent, _) = examined.min_by_key(|(_, job)| Reverse((job.urgency)()))?;
+                Some(self.queue.remove(most_urgent))
+            }
         }
     }
 }
@@ -290,7 +301,7 @@ mod tests {
     /// Hands over a job, as often as it takes.
     fn push(workers: &Workers, owner: usize, work: impl Fn() + Send + Sync + 'static) {
         let work = Arc::new(work);
-        while !workers.push(owner, {
+        while !workers.push(owner, || 0, {
             let work = work.clone();
             move || work()
         }) {
@@ -329,6 +340,24 @@ mod tests {
         }
         workers.finish(2);
         assert!(workers.0.lock().running.is_empty());
+    }
+
+    #[test]
+    fn the_most_urgent_job_is_done_first() {
+        let urgent = Arc::new(AtomicUsize::new(0));
+        let job = |owner| {
+            let urgent = urgent.clone();
+            let urgency = Box::new(move || u64::from(urgent.load(SeqCst) == owner));
+            Job { owner, urgency, processor: None, work: Box::new(|| ()) }
+        };
+        let mut queue = Queue { queue: (1..5).map(job).collect(), ..Queue::default() };
+        // It has become urgent since.
+        urgent.store(3, SeqCst);
+        let mut order = Vec::new();
+        while let Some(job) = queue.next_job() {
+            order.push(job.owner);
+        }
+        assert_eq!(order, [3, 1, 2, 4]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) struct Count {
     /// matter.
     pub(crate) left: AtomicU32,
     pub(crate) part: Part,
-    /// The instructions that are executed each time, at most.
+    /// The instructions that are executed each time, by estimate.
     pub(crate) n_insts: u32,
     /// The times that will have been counted when none are left.
     pub(crate) due_at: AtomicU32,

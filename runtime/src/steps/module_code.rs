@@ -41,7 +41,7 @@ pub(crate) struct Translation {
 /// The code and the entry that [`Tiers::ready`] returns are as [`TieredCode::install`] demands.
 pub unsafe trait Tiers: Send + Sync {
     /// The calls of a function, or rounds of a loop, after which [`Tiers::hot`] is told; at least 1. `n_insts` is the
-    /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
+    /// number of instructions that a call or a round executes, by estimate, `n_all` that of all of the function.
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
 
     /// Native code of a function that is about to be called for the first time, if it is there already, so that the function
@@ -104,6 +104,11 @@ impl TieredCode {
     /// meanwhile is not in it.
     pub fn n_interpreted(&self, part: Part) -> u64 {
         self.0.n_interpreted(part)
+    }
+
+    /// The instructions that are executed each time that something is done, by estimate, if that is counted.
+    pub fn n_insts(&self, part: Part) -> Option<u32> {
+        self.0.with_count(part, |count| count.n_insts)
     }
 
     /// The blocks of a function that have never been interpreted, in ascending order, as far as the function was called so

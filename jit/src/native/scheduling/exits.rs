@@ -57,7 +57,7 @@ pub(super) fn of_version(
     if blocks.is_empty() {
         return None;
     }
-    let n_exits = payback::n_exits(config, part, n_all);
+    let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
     Some(VersionExits { blocks, version: Arc::new(CodeVersion::new(part, number, n_exits)) })
 }
 

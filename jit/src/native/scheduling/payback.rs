@@ -1,8 +1,9 @@
 //! When native code is worth what it costs.
 //!
-//! A part is hot when interpreting it has taken a third of the time that compiling it is estimated to take, as a traveller
+//! A part is hot when interpreting it has taken a part of the time that compiling it is estimated to take, as a traveller
 //! who rents until the rent has reached a part of the price pays little more than one who knows the length of the stay.
-//! Both times are estimated from numbers of instructions.
+//! Both times are estimated from numbers of instructions: those of the function, and those that a call or a round executes
+//! if all ways through it are as likely.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -21,7 +22,7 @@ const INTERPRET_NS_PER_INST: u64 = 1;
 /// Leaving native code for the interpreter.
 const EXIT_NS: u64 = 300;
 /// The part of the time of compiling that interpreting may take before.
-const PART: u64 = 3;
+const PART: u64 = 10;
 
 /// The times that something of so many instructions is interpreted in a time.
 pub(super) fn times(ns: u64, n_insts: u32) -> u32 {
@@ -31,6 +32,12 @@ pub(super) fn times(ns: u64, n_insts: u32) -> u32 {
 /// The estimated time of compiling something of a function of so many instructions.
 pub(super) fn compile_ns(n_all: u32) -> u64 {
     COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
+}
+
+/// How urgent it is to compile a part of which so many instructions were interpreted: the share of the price that this took,
+/// in thousandths. The function of the part has `n_all` instructions.
+pub(super) fn urgency(n_interpreted: u64, n_all: u32) -> u64 {
+    n_interpreted.saturating_mul(1000 * INTERPRET_NS_PER_INST) / compile_ns(n_all)
 }
 
 /// The number of calls or rounds after which a part is hot: one, if its native code is kept. The part has `n_insts`
@@ -73,13 +80,13 @@ pub(super) fn is_worth(
 }
 
 /// The number of exits of code of a part after which a newer version is made: those that take as long as what is interpreted
-/// before there is native code. `n_all` has the function of the part.
-pub(super) fn n_exits(config: &Config, part: Part, n_all: u32) -> u32 {
+/// before there is native code. The part executes `n_insts` instructions each time, and its function has `n_all`.
+pub(super) fn n_exits(config: &Config, part: Part, (n_insts, n_all): (u32, u32)) -> u32 {
     match (config.tier_exits, config.tier_seed) {
         (Some((_, false)), _) => u32::MAX,
         (Some((seed, true)), _) | (None, Some(seed)) => random(seed, part, true),
         (None, None) => {
-            let each = EXIT_NS + u64::from(n_all) * INTERPRET_NS_PER_INST;
+            let each = EXIT_NS + u64::from(n_insts) * INTERPRET_NS_PER_INST;
             (compile_ns(n_all) / PART / each).max(1) as u32
         }
     }

@@ -132,6 +132,13 @@ unsafe impl Tiers for Tiering {
             };
             let (n_times, since) = (Some(n_times), Instant::now());
             let wish = Wish { part, n_insts, n_times, since, version: 0 };
+            let n_all = self.code().n_insts(part.func());
+            let urgency = {
+                let code = code.clone();
+                move || {
+                    payback::urgency(code.n_interpreted(part).max(code.n_interpreted(hot)), n_all)
+                }
+            };
             let (tiering, code) = (self.this.clone(), code.clone());
             let work = move || {
                 let Some(tiering) = tiering.upgrade() else { return };
@@ -141,7 +148,7 @@ unsafe impl Tiers for Tiering {
                     false => tiering.wishes.forget(tiering.index(part), part),
                 }
             };
-            if !self.code().native.workers.push(self.code().number(), work) {
+            if !self.code().native.workers.push(self.code().number(), urgency, work) {
                 self.wishes.forget(self.index(part), part);
             }
         }
@@ -151,7 +158,8 @@ unsafe impl Tiers for Tiering {
     fn left_often(&self, code: &TieredCode, version: &CodeVersion) -> u32 {
         let (part, config) = (version.part(), self.code().native.config());
         let n_all = self.code().n_insts(part.func());
-        let n_exits = payback::n_exits(config, part, n_all);
+        let n_insts = code.n_insts(part).unwrap_or(n_all);
+        let n_exits = payback::n_exits(config, part, (n_insts, n_all));
         if let Some((loops, native)) = self.code().newer(version) {
             match part {
                 Part::Func(_) => self.install(code, part, native),
@@ -163,7 +171,7 @@ unsafe impl Tiers for Tiering {
             return n_exits;
         }
         let (n_times, since) = (Some(n_exits), Instant::now());
-        let wish = Wish { part, n_insts: n_all, n_times, since, version: version.number() + 1 };
+        let wish = Wish { part, n_insts, n_times, since, version: version.number() + 1 };
         if config.tier_compilation == TierCompilation::Synchronous {
             self.make_contained(code, wish);
             return n_exits;
@@ -174,7 +182,7 @@ unsafe impl Tiers for Tiering {
             tiering.make_contained(&code, wish);
         };
         // What is left often costs more than what is interpreted.
-        if !self.code().native.workers.push_first(self.code().number(), work) {
+        if !self.code().native.workers.push(self.code().number(), || u64::MAX, work) {
             version.release();
         }
         n_exits
