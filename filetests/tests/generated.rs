@@ -20,9 +20,10 @@ fn modules(n: u64) -> impl Iterator<Item = (u64, VerifiedModule)> {
 fn slot_form_verifies() {
     let mut scratch = BuildScratch::default();
     for (seed, module) in modules(seeds::count_or(1_000)) {
-        for options in
-            [BuildOptions::default(), BuildOptions { fuel: true, stack_cells: true, polls: true }]
-        {
+        for options in [
+            BuildOptions::default(),
+            BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false },
+        ] {
             for func in module.n_imported_funcs()..module.n_funcs() {
                 let f = build(&module, func, &options, &mut scratch);
                 if let Err(violation) = slotvm_ssa::ir::verify::verify(&f, Form::Slots, &module) {

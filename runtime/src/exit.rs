@@ -1,6 +1,6 @@
 //! Exits of native code: places at which it leaves its frame, and the interpreter goes on.
 //!
-//! Native code writes the values of the frame to [`Shared::exit_cells`](crate::context::Shared::exit_cells) and the exit to
+//! Native code writes the values of its frames to [`Shared::exit_cells`](crate::context::Shared::exit_cells) and the exit to
 //! [`Shared::exit`](crate::context::Shared::exit). Code that goes on in a loop then returns, and the interpreter finds its
 //! frame as it was. Code of a function makes a call of the interpreter in its own place, so its frame is gone when the
 //! interpreter makes its own.
@@ -66,33 +66,59 @@ impl CodeVersion {
 #[derive(Debug)]
 pub struct Exit {
     version: Arc<CodeVersion>,
-    func: u32,
-    block: u32,
-    /// The cells of the frame that get the cells in [`Shared::exit_cells`](crate::context::Shared::exit_cells), in their order.
-    cells: Box<[u32]>,
+    at: ExitFrame,
+    /// The frames that wait, the innermost first.
+    waiting: Box<[WaitingFrame]>,
     n_taken: AtomicU64,
 }
 
+/// The frame in which the interpreter goes on, at the start of a basic block, before the block's charges. Native code knows
+/// the values of some cells; nobody reads others before they are written.
+#[derive(Debug)]
+pub struct ExitFrame {
+    /// The function, in the index space of the module.
+    pub func: u32,
+    /// The number of the block in [`Body::blocks`](slotvm_bytecode::verified::Body::blocks).
+    pub block: u32,
+    /// The cells of the frame that get the cells in [`Shared::exit_cells`](crate::context::Shared::exit_cells), in their order.
+    pub cells: Box<[u32]>,
+}
+
+/// A frame that waits for one whose function was inlined there. It goes on after the call.
+#[derive(Debug)]
+pub struct WaitingFrame {
+    /// The function, in the index space of the module.
+    pub func: u32,
+    /// The code offset of the call, which is direct and no tail call.
+    pub call: u32,
+    /// As in [`ExitFrame`]: the cells that follow those of the frames that this one waits for.
+    pub cells: Box<[u32]>,
+}
+
 impl Exit {
-    /// An exit of a version of code to the start of a basic block of a function, by its number in
-    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks), before the block's charges. Native code knows the values of
-    /// some cells of the frame; nobody reads others before they are written.
+    /// An exit of a version of code of the outermost function.
     ///
     /// # Panics
     /// Panics if there are more cells than [`EXIT_CELLS_MAX`].
-    pub fn new(version: &Arc<CodeVersion>, func: u32, block: u32, cells: Box<[u32]>) -> Exit {
-        assert!(cells.len() <= EXIT_CELLS_MAX, "there is room for the cells of an exit");
-        Exit { version: version.clone(), func, block, cells, n_taken: AtomicU64::new(0) }
+    pub fn new(version: &Arc<CodeVersion>, at: ExitFrame, waiting: Box<[WaitingFrame]>) -> Exit {
+        let n_cells = at.cells.len() + waiting.iter().map(|frame| frame.cells.len()).sum::<usize>();
+        assert!(n_cells <= EXIT_CELLS_MAX, "there is room for the cells of an exit");
+        Exit { version: version.clone(), at, waiting, n_taken: AtomicU64::new(0) }
     }
 
-    /// The function, in the index space of the module.
-    pub fn func(&self) -> u32 {
-        self.func
+    /// The frame in which the interpreter goes on.
+    pub fn at(&self) -> &ExitFrame {
+        &self.at
     }
 
-    /// The number of the block.
-    pub fn block(&self) -> u32 {
-        self.block
+    /// The frames that wait for it, the innermost first.
+    pub fn waiting(&self) -> &[WaitingFrame] {
+        &self.waiting
+    }
+
+    /// The function whose native code is left, into which the others were inlined.
+    pub fn outermost(&self) -> u32 {
+        self.waiting.last().map_or(self.at.func, |frame| frame.func)
     }
 
     /// The number of times that native code was left there.
@@ -110,12 +136,12 @@ impl Exit {
         self.n_taken.fetch_add(1, Ordering::Relaxed);
         self.version.take()
     }
+}
 
-    /// Writes the cells of a frame.
-    pub(crate) fn write(&self, values: &[u64; EXIT_CELLS_MAX], frame: &mut [u64]) {
-        for (&cell, &value) in self.cells.iter().zip(values) {
-            frame[cell as usize] = value;
-        }
+/// Writes cells of a frame.
+pub(crate) fn write(cells: &[u32], values: &[u64], frame: &mut [u64]) {
+    for (&cell, &value) in cells.iter().zip(values) {
+        frame[cell as usize] = value;
     }
 }
 

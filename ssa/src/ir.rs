@@ -63,6 +63,9 @@ pub struct Function {
     pub slots: Vec<SlotData>,
     /// The frames in which the interpreter goes on after exits. The immediate of an exit is an index.
     pub exits: Vec<FrameState>,
+    /// What waits at calls whose callees may leave for the interpreter once they are inlined, in the order of the calls. Only in
+    /// slot form, up to inlining.
+    pub waiting: Vec<WaitingCall>,
     /// Locations, by [`Loc`].
     pub locs: Vec<LocData>,
     /// The 16 bytes of vector constants and shuffles, as little-endian numbers. The immediate of such an
@@ -98,7 +101,7 @@ pub struct Function {
 /// Calls a macro with all fields of a function, so that a new one cannot be forgotten.
 macro_rules! with_fields {
     ($call:ident) => {
-        $call!(func name label_names names ty entry slots exits locs vectors ops imms operands operand_pool results inst_locs
+        $call!(func name label_names names ty entry slots exits waiting locs vectors ops imms operands operand_pool results inst_locs
             in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args)
     };
 }
@@ -164,6 +167,40 @@ impl Function {
     pub(crate) fn tail_calls_itself(&self, inst: Inst) -> bool {
         self.opcode(inst) == Opcode::Op(Op::ReturnCall)
             && self.called_as() == Some(self.imm(inst).low())
+    }
+}
+
+/// A call, and what the interpreter may read of the frame that waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// The call.
+    pub inst: Inst,
+    /// The values by the cells where they lie; the first of two for a vector.
+    pub values: Vec<(u32, WaitingValue)>,
+}
+
+/// A value in a frame that waits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum WaitingValue {
+    /// What a slot has.
+    Slot(u32),
+    /// An operand that is in no slot.
+    Operand(Value),
+}
+
+impl Function {
+    /// What waits at a call, if it was noted.
+    pub(crate) fn waiting_at(&self, inst: Inst) -> Option<&WaitingCall> {
+        let at = self.waiting.binary_search_by_key(&inst, |call| call.inst).ok()?;
+        Some(&self.waiting[at])
+    }
+
+    /// The type of a value that waits.
+    pub(crate) fn waiting_type(&self, value: WaitingValue) -> ValType {
+        match value {
+            WaitingValue::Slot(slot) => self.slots[slot as usize].ty,
+            WaitingValue::Operand(value) => self.value_type(value),
+        }
     }
 }
 

@@ -262,7 +262,12 @@ impl Plan {
 
     /// The accounting of functions.
     fn accounts(self) -> BuildOptions {
-        BuildOptions { fuel: self.limited, stack_cells: self.limited, polls: self.limited }
+        BuildOptions {
+            fuel: self.limited,
+            stack_cells: self.limited,
+            polls: self.limited,
+            waits: false,
+        }
     }
 
     /// The functions of a module for the evaluator.

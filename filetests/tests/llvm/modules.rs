@@ -89,7 +89,8 @@ impl Batch {
         };
         let mut printer = Printer::new(module);
         let is_odd = number % 2 == 1;
-        let options = BuildOptions { fuel: is_odd, stack_cells: is_odd, polls: is_odd };
+        let options =
+            BuildOptions { fuel: is_odd, stack_cells: is_odd, polls: is_odd, waits: false };
         let unnamed = |form| {
             let mut functions = stages::functions(module, form, options)?;
             // Values are named by promotion, which LLVM does not do.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cranelift_codegen::ir::{self, InstBuilder};
 use slotvm_bytecode::ValType;
-use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Exit, offsets};
+use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Exit, ExitFrame, WaitingFrame, offsets};
 use slotvm_ssa::ir::entity::{Inst, Value};
-use slotvm_ssa::ir::frame::FramePlace;
+use slotvm_ssa::ir::frame::{FramePlace, FrameState};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::{Entry, Function};
 
@@ -36,21 +36,18 @@ impl CodeExits {
             return None;
         }
         let LeftCode { interpreter, version } = code.expect("it is known what is left");
-        let mut cells: Vec<Box<[u32]>> = vec![Box::default(); func.exits.len()];
-        let insts = func.blocks().map(|block| func.terminator(block));
-        for inst in insts.filter(|&inst| func.opcode(inst) == Opcode::Ir(IrOp::Exit)) {
-            let exit = func.imm(inst).low() as usize;
-            let values = func.operands(inst).iter().zip(&func.exits[exit].places);
-            let of_value = |(&value, &place): (&Value, &FramePlace)| match place {
-                FramePlace::Cell(cell) => cell..cell + func.value_type(value).cells() as u32,
-                FramePlace::FrameSp | FramePlace::Block => unreachable!("an exit writes cells"),
-            };
-            cells[exit] = values.flat_map(of_value).collect();
+        // Passes may have copied an exit, or left it out.
+        let mut insts = vec![None; func.exits.len()];
+        let terminators = func.blocks().map(|block| func.terminator(block));
+        for inst in terminators.filter(|&inst| func.opcode(inst) == Opcode::Ir(IrOp::Exit)) {
+            insts[func.imm(inst).low() as usize] = Some(inst);
         }
-        let exits = func.exits.iter().zip(cells);
-        let exits =
-            exits.map(|(state, cells)| Exit::new(version, state.func, state.blocks[0], cells));
-        Some(CodeExits { exits: exits.collect(), interpreter })
+        let exit = |(state, inst): (&FrameState, Option<Inst>)| {
+            let values = inst.map_or(&[][..], |inst| func.operands(inst));
+            exit(func, state, values, version)
+        };
+        let exits = func.exits.iter().zip(insts).map(exit).collect();
+        Some(CodeExits { exits, interpreter })
     }
 
     /// The number of times that one of them was taken.
@@ -61,6 +58,31 @@ impl CodeExits {
     fn address(&self, number: usize) -> usize {
         std::ptr::from_ref(&self.exits[number]).expose_provenance()
     }
+}
+
+/// The exit whose frames have these values, one for each place.
+fn exit(
+    func: &Function,
+    state: &FrameState,
+    mut values: &[Value],
+    version: &Arc<CodeVersion>,
+) -> Exit {
+    let mut cells = |state: &FrameState| -> Box<[u32]> {
+        let (own, outer) = values.split_at(state.places.len().min(values.len()));
+        values = outer;
+        let of_value = |(&value, &place): (&Value, &FramePlace)| match place {
+            FramePlace::Cell(cell) => cell..cell + func.value_type(value).cells() as u32,
+            FramePlace::FrameSp | FramePlace::Block => unreachable!("an exit writes cells"),
+        };
+        own.iter().zip(&state.places).flat_map(of_value).collect()
+    };
+    let at = ExitFrame { func: state.func, block: state.blocks[0], cells: cells(state) };
+    let waiting = state.frames().skip(1).map(|state| {
+        let call = state.call.expect("a frame that waits has made a call");
+        WaitingFrame { func: state.func, call, cells: cells(state) }
+    });
+    let waiting = waiting.collect();
+    Exit::new(version, at, waiting)
 }
 
 impl Lowering<'_, '_> {

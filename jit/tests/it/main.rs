@@ -19,6 +19,8 @@ mod failures;
 mod fork;
 mod host;
 mod hostile;
+#[cfg(feature = "jit")]
+mod inlined_exits;
 mod interrupt;
 mod layers;
 #[cfg(feature = "jit")]

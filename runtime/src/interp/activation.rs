@@ -283,7 +283,7 @@ impl<'a> Activation<'a> {
     // Entering and leaving. The arguments of a call lie where the callee's cells start.
 
     /// Lets a function wait. Its callee's cells start at `args`.
-    fn push_frame(
+    pub(super) fn push_frame(
         &mut self,
         ret: *const Instr,
         func: *const CallTarget,

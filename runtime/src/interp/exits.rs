@@ -1,8 +1,13 @@
 //! Frames that native code leaves for the interpreter, see [`crate::exit`].
 //!
-//! The frame takes its cells here. What a call takes from the deterministic call stack and from the frame stack, native
-//! code has taken, and the interpreter gives it back where it leaves the function. If there is no room for the frame, the
+//! Frames take their cells here. What a call takes from the deterministic call stack and from the frame stack, native
+//! code has taken, and the interpreter gives it back where it leaves the function. If there is no room for a frame, the
 //! trap is at the start of the block, and stacks are as after any trap.
+//!
+//! Where functions were inlined into each other, each has a frame. Those that wait go on after their calls, as if the
+//! interpreter had made these.
+
+use std::ptr;
 
 use slotvm_bytecode::TrapCode;
 
@@ -10,8 +15,8 @@ use super::activation::Activation;
 use super::translate::is_far;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::exit::Exit;
-use crate::steps::code::BlockStart;
+use crate::exit::{Exit, ExitFrame, WaitingFrame, write};
+use crate::steps::code::{BlockStart, CallReturn};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::state::Landing;
@@ -29,8 +34,8 @@ impl Store {
 }
 
 impl Activation<'_> {
-    /// Makes a frame of a function of an instance, whose cells start at an index, or goes on in the one that is there, where
-    /// native code was left. Returns the instruction to go on with.
+    /// Makes frames of functions of an instance, the cells of the outermost of which start at an index, where native code was
+    /// left. If there is a frame at the index, the outermost one goes on in it. Returns the instruction to go on with.
     ///
     /// # Safety
     /// Native code of the function has written the exit to [`Shared::exit`](crate::context::Shared::exit) when it was left,
@@ -45,16 +50,18 @@ impl Activation<'_> {
         let exit = unsafe { &*exit };
         let is_last = exit.take();
         self.switch(instance);
-        let target = self.module().interpreted(exit.func());
-        let BlockStart { slot, accumulators } = self.module().start_of(target, exit.block());
+        // SAFETY: what all instances share lives as long as the store, and no native code runs.
+        let values = unsafe { &(*self.state.shared).exit_cells };
+        let base = self.wait_for(exit, values, base)?;
+        let ExitFrame { func, block, ref cells } = *exit.at();
+        let target = self.module().interpreted(func);
+        let BlockStart { slot, accumulators } = self.module().places(target).blocks[block as usize];
         self.state.active = target;
         self.state.pc = &raw const target.running().instrs[slot as usize];
         let end = base + target.n_cells as usize;
         self.make_room(base, end).map_err(|stop| self.at_start(exit, stop))?;
         let frame = &mut self.store.interp.stack.cells[base..end];
-        // SAFETY: what all instances share lives as long as the store, and no native code runs.
-        let values = unsafe { &(*self.state.shared).exit_cells };
-        exit.write(values, frame);
+        write(cells, values, frame);
         let [int, float] = accumulators.map(|cell| cell.map_or(0, |cell| frame[cell as usize]));
         let (pc, float, is_far) = (self.state.pc, f64::from_bits(float), is_far(target.n_cells));
         self.state.landing = Landing { pc, int, float, is_far };
@@ -67,14 +74,52 @@ impl Activation<'_> {
         Ok(self.module().land())
     }
 
+    /// Makes the frames that wait for that of an exit, the outermost first, and lets them wait. Returns where the cells of the
+    /// frame of the exit start. All frames are named if there is no room for one.
+    fn wait_for(&mut self, exit: &Exit, values: &[u64], base: usize) -> Result<usize, Stop> {
+        let n_cells = |frame: &WaitingFrame| frame.cells.len();
+        let mut start = exit.at().cells.len() + exit.waiting().iter().map(n_cells).sum::<usize>();
+        let mut base = base;
+        for (i, frame) in exit.waiting().iter().enumerate().rev() {
+            let target = self.module().interpreted(frame.func);
+            let calls = &self.module().places(target).calls;
+            let call = calls.binary_search_by_key(&frame.call, |call| call.call);
+            let CallReturn { slot, args, .. } = calls[call.expect("the function has the call")];
+            let target = ptr::from_ref(target);
+            // SAFETY: it is a target of an instance, which the store keeps.
+            let (end, ret) = unsafe {
+                let ret = &raw const (*target).running().instrs[slot as usize];
+                (base + (*target).n_cells as usize, ret)
+            };
+            let room = self.make_room(base, end).and_then(|()| {
+                start -= frame.cells.len();
+                let cells = &mut self.store.interp.stack.cells[base..end];
+                write(&frame.cells, &values[start..], cells);
+                self.push_frame(ret, target, args)
+            });
+            room.map_err(|stop| self.at_places(exit, i + 1, stop))?;
+            base += args as usize;
+        }
+        Ok(base)
+    }
+
     /// The reason for which the interpreter cannot go on after an exit, with the frames of a trap: its place is the start of
-    /// the block, before the first instruction that was made of it.
+    /// the block, before the first instruction that was made of it. The frames that wait are there.
     pub(super) fn at_start(&self, exit: &Exit, stop: Stop) -> Stop {
+        self.at_places(exit, 0, stop)
+    }
+
+    /// The same where the innermost frames that wait are not there yet.
+    fn at_places(&self, exit: &Exit, n_missing: usize, stop: Stop) -> Stop {
         let Stop::Trap(code) = stop else { return stop };
-        let body = self.module().module().body(exit.func()).expect("the module defines it");
-        let start = body.blocks[exit.block() as usize].start;
+        let (at, instance) = (exit.at(), self.instance());
+        let body = self.module().module().body(at.func).expect("the module defines it");
+        let start = body.blocks[at.block as usize].start;
+        let missing = exit.waiting()[..n_missing].iter().map(|frame| (frame.func, frame.call));
+        let places = [(at.func, start)].into_iter().chain(missing);
         let mut error = Error::from(Trap::new(code, []));
-        error.add_frames([self.store.frame(self.instance(), exit.func(), start)], 0);
+        let frames = places.map(|(func, offset)| self.store.frame(instance, func, offset));
+        error.add_frames(frames, 0);
         self.add_frames(&mut error, false);
         Stop::Error(error)
     }

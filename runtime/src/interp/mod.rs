@@ -46,7 +46,7 @@ pub(crate) static TRANSLATION: Translation = Translation {
     offset: translate::offset,
     exit: translate::exit,
     native: translate::native,
-    starts: translate::starts,
+    places: translate::places,
     land: translate::land,
 };
 

@@ -237,7 +237,7 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
     let n_imported = code.module().n_imported_funcs();
     let func = match exit {
         // SAFETY: native code names exits that live as long as it does.
-        Some(exit) => unsafe { (*exit).func() },
+        Some(exit) => unsafe { (*exit).outermost() },
         None => n_imported + defined,
     };
     let n_cells = match code.made(func - n_imported) {

@@ -28,8 +28,8 @@ pub(crate) struct FuncCode {
     pub(crate) blocks: Blocks,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
-    /// Where each block starts, once native code was left for one.
-    pub(crate) starts: OnceLock<Box<[BlockStart]>>,
+    /// Where the interpreter goes on, once native code was left for the function.
+    pub(crate) places: OnceLock<Places>,
 }
 
 impl FuncCode {
@@ -37,6 +37,26 @@ impl FuncCode {
     pub(crate) fn slot(&self, pc: *const Instr) -> usize {
         (pc.addr() - self.instrs.as_ptr().addr()) / size_of::<Instr>()
     }
+}
+
+/// Where code of a function in the interpreter goes on.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// At the start of each block.
+    pub(crate) blocks: Box<[BlockStart]>,
+    /// After each call that the function waits for, in the order of their code offsets.
+    pub(crate) calls: Box<[CallReturn]>,
+}
+
+/// Where code of a function in the interpreter goes on after a call.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct CallReturn {
+    /// The code offset of the call.
+    pub(crate) call: u32,
+    /// The slot after it.
+    pub(crate) slot: u32,
+    /// The cell of the frame where that of the callee starts.
+    pub(crate) args: u32,
 }
 
 /// Where code of a function in the interpreter goes on at the start of a block.

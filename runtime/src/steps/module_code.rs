@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::code::{BlockStart, CodeOptions, Count, FuncCode, find};
+use super::code::{CodeOptions, Count, FuncCode, Places, find};
 use super::instr::Instr;
 use super::target::{CallTarget, TargetCode};
 use crate::context::EntryTrampoline;
@@ -29,8 +29,8 @@ pub(crate) struct Translation {
     pub(crate) exit: fn(bool) -> *const Instr,
     /// The instruction of functions that are native code, likewise.
     pub(crate) native: fn(bool) -> *const Instr,
-    /// Where the blocks of a function start in its code.
-    pub(crate) starts: fn(&VerifiedModule, &CallTarget) -> Box<[BlockStart]>,
+    /// Where code of a function goes on once native code was left.
+    pub(crate) places: fn(&VerifiedModule, &CallTarget) -> Places,
     /// The instruction that goes on at the place in [`State::landing`](super::state::State::landing), likewise.
     pub(crate) land: fn(bool) -> *const Instr,
 }
@@ -194,10 +194,10 @@ impl ModuleCode {
         Some(target.or_else(landed)?.running())
     }
 
-    /// Where a block starts in the code of a function that is interpreted.
-    pub(crate) fn start_of(&self, target: &CallTarget, block: u32) -> BlockStart {
-        let starts = &target.running().starts;
-        starts.get_or_init(|| (self.translation.starts)(&self.module, target))[block as usize]
+    /// Where the code of a function that is interpreted goes on once native code was left.
+    pub(crate) fn places<'t>(&self, target: &'t CallTarget) -> &'t Places {
+        let places = &target.running().places;
+        places.get_or_init(|| (self.translation.places)(&self.module, target))
     }
 
     /// The instruction that goes on where native code was left.

@@ -30,6 +30,7 @@ mod simplify;
 mod slots;
 mod stack;
 mod typing;
+mod waiting;
 
 use std::collections::HashMap;
 
@@ -63,6 +64,8 @@ pub struct BuildOptions {
     pub stack_cells: bool,
     /// Whether the host can interrupt the function, at blocks with [`slotvm_bytecode::verified::Block::polls`].
     pub polls: bool,
+    /// Whether it is noted what waits at calls that may be inlined ([`Function::waiting`]).
+    pub waits: bool,
 }
 
 /// Memory of the build, to be reused from function to function.
@@ -178,15 +181,16 @@ fn build_at(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> (Function, bool) {
-    let exits = Exits::new(module, func, exits);
+    let exits = Exits::new(exits);
     let entered = if starts.is_empty() { &[0] } else { starts };
     assert!(!entered.iter().any(|&start| exits.has(start)), "what is entered is no exit");
     let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
     let is_split = analyse(module, func, starts, &exits, graph, dom, dom_scratch);
     let slots = AsInsts { surviving };
-    let mut builder = Builder::new((module, func), *options, empty, local_slots, stack, slots);
-    (builder.starts, builder.exits) = (starts, &exits);
+    let mut builder =
+        Builder::new((module, func), &exits, *options, empty, local_slots, stack, slots);
+    builder.starts = starts;
     builder.all_blocks(graph, dom, is_split);
     let fits = builder.fits;
     (builder.finish().0, fits)
@@ -224,9 +228,11 @@ pub fn build_ssa(
 ) -> Option<(Function, BraunReport)> {
     let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
-    let is_split = analyse(module, func, &[], &Exits::NONE, graph, dom, dom_scratch);
+    let exits = Exits::default();
+    let is_split = analyse(module, func, &[], &exits, graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
-    let mut builder = Builder::new((module, func), options.build, empty, local_slots, stack, slots);
+    let build = BuildOptions { waits: false, ..options.build };
+    let mut builder = Builder::new((module, func), &exits, build, empty, local_slots, stack, slots);
     builder.all_blocks(graph, dom, is_split);
     let (mut f, slots) = builder.finish();
     let report = slots.finish(&mut f, PHI_OPERANDS_MAX)?;
@@ -275,6 +281,12 @@ struct Builder<'a, S> {
     /// Whether operands lie in the same cells at all of these.
     fits: bool,
     exits: &'a Exits<'a>,
+    /// The number of the bytecode block that is translated.
+    number: u32,
+    /// The number of values in the frames that were noted at calls.
+    n_waiting: usize,
+    /// The locals that may be read in a frame that waits in the block, once it is known.
+    waiting_locals: Option<Vec<FrameSlot>>,
     f: Function,
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
     local_slots: &'a [u32],
@@ -293,6 +305,7 @@ struct Builder<'a, S> {
 impl<'a, S: Slots> Builder<'a, S> {
     fn new(
         (module, func): (&'a VerifiedModule, u32),
+        exits: &'a Exits<'a>,
         options: BuildOptions,
         mut f: Function,
         local_slots: &'a mut Vec<u32>,
@@ -322,7 +335,10 @@ impl<'a, S: Slots> Builder<'a, S> {
             options,
             starts: &[],
             fits: true,
-            exits: &Exits::NONE,
+            exits,
+            number: 0,
+            n_waiting: 0,
+            waiting_locals: None,
             f,
             local_slots,
             stack: AbstractStack::new(stack),
@@ -354,7 +370,11 @@ impl<'a, S: Slots> Builder<'a, S> {
                 Some(_) if index.is_some_and(|index| self.exits.has(index as u32)) => {
                     self.exit(node - u32::from(is_split));
                 }
-                Some(block) => self.block(block),
+                Some(block) => {
+                    self.number = node - u32::from(is_split);
+                    self.waiting_locals = None;
+                    self.block(block);
+                }
                 None => self.leave_entry(),
             }
             for &succ in graph.succs(node) {
@@ -420,7 +440,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             self.append_entry_param(ValType::I32);
         }
         let blocks = self.starts.to_vec();
-        let state = FrameState { func: self.f.func, blocks, places, caller: None };
+        let state = FrameState { func: self.f.func, blocks, call: None, places, caller: None };
         self.f.entry = Entry::Frame(state);
     }
 

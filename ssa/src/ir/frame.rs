@@ -5,7 +5,8 @@
 //! So passes see these values where they see all others, and none of them knows of states. The places of a frame are made
 //! by [`crate::construction::build::frame`] alone.
 //!
-//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, with that of the caller after ` < ` if the function was inlined.
+//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, with that of the caller after ` < ` if the function was inlined, as
+//! `f1 after 18: cell 2`.
 
 use std::fmt;
 
@@ -15,8 +16,11 @@ pub struct FrameState {
     /// The function, in the index space of the module.
     pub func: u32,
     /// The basic block of the bytecode at whose start the frame is, by its number in
-    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). If there are several, a value says which.
+    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). If there are several, a value says which. A frame that waits
+    /// has none.
     pub blocks: Vec<u32>,
+    /// The code offset of the call after which the frame goes on, if it waits.
+    pub call: Option<u32>,
     /// The places of the first values, one for each.
     pub places: Vec<FramePlace>,
     /// The state of the caller, if this is a function that was inlined. Its values follow.
@@ -60,8 +64,13 @@ impl fmt::Display for FrameState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut next = Some(self);
         while let Some(state) = next {
-            write!(f, "f{} at ", state.func)?;
-            listed(f, &state.blocks)?;
+            match state.call {
+                Some(call) => write!(f, "f{} after {call}", state.func)?,
+                None => {
+                    write!(f, "f{} at ", state.func)?;
+                    listed(f, &state.blocks)?;
+                }
+            }
             f.write_str(if state.places.is_empty() { ":" } else { ": " })?;
             listed(f, &state.places)?;
             next = state.caller.as_deref();

@@ -177,10 +177,15 @@ fn frame_state(code: &mut Cursor<'_>) -> Result<FrameState, ParseError> {
     let mut states = Vec::new();
     loop {
         let func = code.entity("f", "a function such as `f3`")?;
-        code.expect("at")?;
-        let mut blocks = vec![code.number()?];
-        while code.eat(",") {
+        let (mut blocks, mut call) = (Vec::new(), None);
+        if code.eat("after") {
+            call = Some(code.number()?);
+        } else {
+            code.expect("at")?;
             blocks.push(code.number()?);
+            while code.eat(",") {
+                blocks.push(code.number()?);
+            }
         }
         code.expect(":")?;
         let mut places = Vec::new();
@@ -190,7 +195,7 @@ fn frame_state(code: &mut Cursor<'_>) -> Result<FrameState, ParseError> {
             }
             places.push(frame_place(code)?);
         }
-        states.push(FrameState { func, blocks, places, caller: None });
+        states.push(FrameState { func, blocks, call, places, caller: None });
         if !code.eat("<") {
             break;
         }

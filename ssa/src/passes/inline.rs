@@ -9,7 +9,8 @@
 //! Observable behaviour does not change. A body is made with the same charges as its function's own code: fuel,
 //! polls, and cells of the deterministic call stack stand where they stood, or after a test that does not depend on
 //! them. Each location names the function that it comes from, and the call that this function was inlined at, so that
-//! traps have their places and backtraces their frames. An inlined function that leaves by a tail call no longer has a
+//! traps have their places and backtraces their frames. A body may leave for the interpreter, if it replaces no tail call and
+//! its function is not recursive; then the frames of those into which it was inlined are left, too, as they wait for its call. An inlined function that leaves by a tail call no longer has a
 //! frame then, so that call gets the place of the call that was inlined. Only the native stack that a call takes
 //! changes, of which nothing is promised.
 //!
@@ -23,6 +24,8 @@ mod limits;
 mod plan;
 mod splice;
 mod tables;
+
+use std::fmt;
 
 use slotvm_bytecode::VerifiedModule;
 
@@ -45,16 +48,34 @@ pub struct InlineReport {
     pub n_added: u32,
 }
 
-/// Inlines calls in the slot form of a function of the module, which was made with the given options.
+/// The exits of the bodies of functions that are inlined.
+#[derive(Copy, Clone)]
+pub struct BodyExits<'a> {
+    /// The blocks of a function in whose place its body leaves for the interpreter, in ascending order, as
+    /// [`possible_exits`](crate::construction::build::possible_exits) are. Not the first one.
+    pub blocks: &'a (dyn Fn(u32) -> Vec<u32> + Sync),
+    /// The maximum number of cells of the frames that an exit leaves.
+    pub cells_max: u32,
+}
+
+impl fmt::Debug for BodyExits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyExits").field("cells_max", &self.cells_max).finish_non_exhaustive()
+    }
+}
+
+/// Inlines calls in the slot form of a function of the module, which was made with the given options. Bodies may have exits;
+/// they have those that leave for frames of which it was noted what waits in them ([`Function::waiting`]).
 pub fn inline(
     f: &mut Function,
     module: &VerifiedModule,
     options: &BuildOptions,
+    exits: Option<BodyExits<'_>>,
     scratch: &mut BuildScratch,
     kept: &mut KeptForms,
 ) -> InlineReport {
     let root = std::mem::take(f);
-    let plan = Plan::new(root, module, options, scratch, kept);
+    let plan = Plan::new(root, module, options, exits, scratch, kept);
     let report = plan.report();
     let spliced = match report == InlineReport::default() {
         true => None,
@@ -63,6 +84,7 @@ pub fn inline(
     let mut functions = plan.into_functions();
     *f = spliced.or_else(|| functions.next()).expect("the plan has the function");
     functions.for_each(|function| scratch.reuse(function));
+    f.waiting.clear();
     report
 }
 

@@ -12,7 +12,7 @@ use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
-use crate::passes::inline::KeptForms;
+use crate::passes::inline::{BodyExits, KeptForms};
 use crate::passes::pressure::PreservedRegisters;
 
 /// The function of a row.
@@ -62,6 +62,8 @@ pub struct PassContext<'a> {
     pub starts: &'a [u32],
     /// The blocks in whose place it leaves for the interpreter, in ascending order.
     pub exits: &'a [u32],
+    /// The exits of the bodies of functions that are inlined, if they have any. Then [`BuildOptions::waits`] has to be set.
+    pub body_exits: Option<BodyExits<'a>>,
     /// Whether values get the names of locals.
     pub takes_names: bool,
     /// The charges of this function and of those that are inlined.
@@ -88,6 +90,7 @@ impl<'a> PassContext<'a> {
             func,
             starts: &[],
             exits: &[],
+            body_exits: None,
             takes_names: false,
             build: BuildOptions::default(),
             promotion: PromoteOptions::default(),

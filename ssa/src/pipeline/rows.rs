@@ -53,7 +53,7 @@ pub const TABLE: &[Row] = &[
     row!("load": Bytes -> Module, [Jit, Opt], Run::Stage(Stage::Load), debug_span, "Decode, assemble or import a module"),
     row!("verify": Module -> Verified, [Jit, Opt], Run::Stage(Stage::Verify), debug_span, "Verify the bytecode"),
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Pass(slots), trace_span, "The IR with the locals in slots"),
-    row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(devirtualise(f, context.module, &mut context.scratch.analyses).n_calls > 0)), trace_span, "Direct calls instead of indirect ones through constant tables"),
+    row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(devirtualised), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
     row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(rotate(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops that test at their end"),
     row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(pressure(f, context.preserved, &mut context.scratch.analyses))), trace_span, "Slots that would only be spilled marked to stay in memory"),
@@ -106,9 +106,19 @@ fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     Outcome::Changed
 }
 
+fn devirtualised(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
+    let report = devirtualise(f, context.module, &mut context.scratch.analyses);
+    if report.n_calls > 0 {
+        // Calls have other numbers now.
+        f.waiting.clear();
+    }
+    Outcome::grown_if(report.n_calls > 0)
+}
+
 fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     let PassScratch { build, callees, .. } = &mut *context.scratch;
-    let report = inline(f, context.module, &context.build, build, callees);
+    let (module, exits) = (context.module, context.body_exits);
+    let report = inline(f, module, &context.build, exits, build, callees);
     if report == InlineReport::default() {
         return Outcome::Kept;
     }

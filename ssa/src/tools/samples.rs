@@ -75,8 +75,8 @@ pub(crate) fn blocks_after<R>(text: &str, pass: impl FnOnce(&mut Function) -> R)
 
 /// The options of the build, from none to all charges.
 pub(crate) const BUILDS: [BuildOptions; 2] = [
-    BuildOptions { fuel: false, stack_cells: false, polls: false },
-    BuildOptions { fuel: true, stack_cells: true, polls: true },
+    BuildOptions { fuel: false, stack_cells: false, polls: false, waits: false },
+    BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false },
 ];
 
 /// The behaviour of a program: the values that it shows, and the end of each call with the fuel left.

@@ -3,10 +3,11 @@
 //! Without promotion, that is the slot form after the passes on slot form.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{SsaOptions, build_ssa};
+use slotvm_ssa::construction::build::{BuildOptions, SsaOptions, build_ssa};
 use slotvm_ssa::construction::promote::PromotionReport;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::passes::inline::BodyExits;
 use slotvm_ssa::pipeline::{
     Driver, Growth, PassContext, PassScratch, PassSet, Product, Start, TABLE, Times, User, When,
 };
@@ -31,6 +32,8 @@ pub(crate) enum Origin<'a> {
 pub(crate) struct FormExits<'a> {
     /// The blocks of the bytecode in whose place the form leaves for the interpreter, in ascending order.
     pub(crate) blocks: &'a [u32],
+    /// Those of functions that are inlined, if they have any.
+    pub(crate) bodies: Option<BodyExits<'a>>,
     /// The code that they are in, if there are any.
     pub(crate) code: Option<LeftCode<'a>>,
 }
@@ -156,8 +159,9 @@ impl Compiler {
         let mut context = PassContext {
             starts: &starts,
             exits: origin.exits().blocks,
+            body_exits: origin.exits().bodies,
             takes_names: *keep_clif,
-            build: *build,
+            build: BuildOptions { waits: origin.exits().bodies.is_some(), ..*build },
             promotion,
             preserved: preserved_registers(&*lower.isa),
             ..PassContext::new(module, origin.func(), &mut self.passes)
@@ -195,11 +199,11 @@ impl CompileOptions {
     fn built_at_once(&self, origin: Origin<'_>) -> Option<(u32, SsaOptions)> {
         match origin {
             // It is entered at its start.
-            Origin::Bytecode { func, loops: [], exits: FormExits { blocks: [], .. } }
-                if self.lower.slots.is_promoted() =>
-            {
-                Some((func, self.on_the_fly?))
-            }
+            Origin::Bytecode {
+                func,
+                loops: [],
+                exits: FormExits { blocks: [], bodies: None, .. },
+            } if self.lower.slots.is_promoted() => Some((func, self.on_the_fly?)),
             _ => None,
         }
     }
@@ -217,8 +221,9 @@ impl CompileOptions {
         let mut context = PassContext {
             starts: &starts,
             exits: origin.exits().blocks,
+            body_exits: origin.exits().bodies,
             takes_names: self.keep_clif,
-            build: self.build,
+            build: BuildOptions { waits: origin.exits().bodies.is_some(), ..self.build },
             preserved: preserved_registers(&*self.lower.isa),
             ..PassContext::new(module, origin.func(), &mut scratch)
         };

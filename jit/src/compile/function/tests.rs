@@ -75,7 +75,8 @@ fn all_options() -> Vec<CompileOptions> {
         for slots in SlotMode::ALL {
             let plain = options(target, slots);
             let mut checked = plain.clone();
-            checked.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
+            checked.build =
+                BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
             checked.lower.memory = MemoryPlan::CHECKED;
             checked.lower.polls = true;
             if slots.is_promoted() {
@@ -134,7 +135,8 @@ fn the_test_module_has_every_opcode() {
     let module = all_opcodes();
     let mut seen = vec![false; Op::ALL.len()];
     let mut compiler = Compiler::new(options(TARGETS[0], SlotMode::Memory));
-    compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
+    compiler.options.build =
+        BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
         let function = form(&mut compiler, &module, func);
@@ -206,7 +208,7 @@ fn loops_compile_in_every_mode_for_every_target() {
             for blocks in [&[][..], &others] {
                 let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));
                 let code = Some(LeftCode { interpreter: 16, version: &version });
-                let exits = FormExits { blocks, code };
+                let exits = FormExits { blocks, bodies: None, code };
                 let origin = Origin::Bytecode { func, loops, exits };
                 let compiled = compiler.compile_at(&module, origin, share(&module, func));
                 let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));

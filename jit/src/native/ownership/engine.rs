@@ -144,7 +144,12 @@ impl NativeEngine {
     pub(crate) fn compile_options(&self, memory: MemoryPlan) -> CompileOptions {
         let config = &self.config;
         let stack_cells = config.stack_cells_max.is_some();
-        let build = BuildOptions { fuel: config.consume_fuel, stack_cells, polls: config.polls() };
+        let build = BuildOptions {
+            fuel: config.consume_fuel,
+            stack_cells,
+            polls: config.polls(),
+            waits: false,
+        };
         CompileOptions {
             build,
             promotion: config.promotion,

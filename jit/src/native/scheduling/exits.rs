@@ -22,43 +22,56 @@ const VERSIONS_MAX: u32 = 2;
 const RAN_MIN: u32 = 100;
 
 /// The exits of a version of code.
-#[derive(Debug)]
-pub(super) struct VersionExits {
+pub(super) struct VersionExits<'m> {
     /// The blocks, in ascending order.
     pub(super) blocks: Vec<u32>,
+    /// Those of a function that is inlined.
+    pub(super) bodies: Box<dyn Fn(u32) -> Vec<u32> + Sync + 'm>,
     pub(super) version: Arc<CodeVersion>,
 }
 
 /// The exits of a version of the code of a part, before which there were so many: of a function that is entered at its start
 /// or in some of its loops, and has `n_all` instructions.
-pub(super) fn of_version(
-    module: &VerifiedModule,
+pub(super) fn of_version<'m>(
+    module: &'m VerifiedModule,
     code: &TieredCode,
     (part, number): (Part, u32),
     loops: &[u32],
     n_all: u32,
-    config: &Config,
-) -> Option<VersionExits> {
+    config: &'m Config,
+) -> Option<VersionExits<'m>> {
     if number >= VERSIONS_MAX {
         return None;
     }
-    let func = part.func();
+    let blocks = blocks(module, code, part.func(), number, loops, config);
+    let code_of_bodies = code.clone();
+    let bodies = move |func| self::blocks(module, &code_of_bodies, func, number, &[], config);
+    let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
+    let version = Arc::new(CodeVersion::new(part, number, n_exits));
+    Some(VersionExits { blocks, bodies: Box::new(bodies), version })
+}
+
+/// The blocks of a function in whose place a version of code is left that is entered in some of its loops, or at its start.
+fn blocks(
+    module: &VerifiedModule,
+    code: &TieredCode,
+    func: u32,
+    version: u32,
+    loops: &[u32],
+    config: &Config,
+) -> Vec<u32> {
     let blocks = match config.tier_exits {
-        Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(number)),
+        Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(version)),
         None => {
             let n_times_min = if config.tier_seed.is_some() { 1 } else { RAN_MIN };
             without_entries(module, func, loops, code.never_ran(func, n_times_min))
         }
     };
-    let mut blocks = possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32);
-    if config.tier_exits.is_none() && config.tier_seed.is_none() {
-        blocks = paying_exits(module, func, blocks);
+    let blocks = possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32);
+    match (config.tier_exits, config.tier_seed) {
+        (None, None) => paying_exits(module, func, blocks),
+        _ => blocks,
     }
-    if blocks.is_empty() {
-        return None;
-    }
-    let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
-    Some(VersionExits { blocks, version: Arc::new(CodeVersion::new(part, number, n_exits)) })
 }
 
 /// The blocks among some of a function that code can be left for which is entered in some loops: not those where it is entered,

@@ -6,6 +6,8 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::parallel::try_map;
 use slotvm_runtime::Error;
+use slotvm_runtime::native::EXIT_CELLS_MAX;
+use slotvm_ssa::passes::inline::BodyExits;
 use slotvm_ssa::pipeline::Stage;
 
 use crate::code::machine_code::Placing;
@@ -97,7 +99,7 @@ impl Maker {
         &self,
         index: usize,
         version: u32,
-        exits: Option<VersionExits>,
+        exits: Option<VersionExits<'_>>,
     ) -> Result<Placed, CompileError> {
         let (placed, _) = self.make_at(index, &[], version, exits)?;
         self.code.call_at(index, placed.address());
@@ -111,7 +113,7 @@ impl Maker {
         index: usize,
         loops: &[u32],
         version: u32,
-        exits: Option<VersionExits>,
+        exits: Option<VersionExits<'_>>,
     ) -> Result<(Placed, bool), CompileError> {
         let (module, func) = (&self.code.module, self.code.func(index));
         let share = match self.is_tiered() {
@@ -124,8 +126,10 @@ impl Maker {
         let subject = Subject::of(module, func, loops);
         let exits = exits.as_ref().and_then(|exits| Some((exits, self.interpreter(func)?)));
         let exits = exits.map_or(FormExits::default(), |(exits, interpreter)| {
-            let VersionExits { blocks, version } = exits;
-            FormExits { blocks, code: Some(LeftCode { interpreter, version }) }
+            let VersionExits { blocks, bodies, version } = exits;
+            let bodies = BodyExits { blocks: &**bodies, cells_max: EXIT_CELLS_MAX as u32 };
+            let code = Some(LeftCode { interpreter, version });
+            FormExits { blocks, bodies: Some(bodies), code }
         });
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));

@@ -16,7 +16,7 @@ impl Maker {
         part: Part,
         version: u32,
         loops: &[u32],
-    ) -> Option<VersionExits> {
+    ) -> Option<VersionExits<'_>> {
         if !self.has_exits() {
             return None;
         }

@@ -6,6 +6,7 @@ use super::Translator;
 use super::operands::{Last, Operand, Value};
 use super::values::{inverse, is_narrow, mirrored};
 use crate::interp::handlers::table::{Dest, HandlerCode, In, RightIn};
+use crate::steps::code::CallReturn;
 use crate::steps::instr::Instr;
 
 impl Translator<'_> {
@@ -207,6 +208,10 @@ impl Translator<'_> {
             self.emit_ab(code, args, imm.low());
         }
         if waits {
+            if let Some((_, calls)) = &mut self.places {
+                let slot = self.instrs.len() as u32;
+                calls.push(CallReturn { call: self.offset, slot, args });
+            }
             self.far_begin();
             self.operands.set_height(args + n_results);
         }

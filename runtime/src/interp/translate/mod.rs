@@ -22,7 +22,7 @@ use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, HandlerCode};
 use crate::steps::blocks::Blocks;
-use crate::steps::code::{BlockStart, CodeOptions, Count, FuncCode};
+use crate::steps::code::{BlockStart, CallReturn, CodeOptions, Count, FuncCode, Places};
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::module_code::{ModuleCode, Tiers};
 use crate::steps::target::{CallTarget, TargetCode, n_call_cells};
@@ -49,13 +49,14 @@ pub(super) fn offset(module: &VerifiedModule, target: &CallTarget, pc: *const In
     offsets[code.slot(pc)]
 }
 
-/// Where the blocks of a function start in its code.
-pub(super) fn starts(module: &VerifiedModule, target: &CallTarget) -> Box<[BlockStart]> {
+/// Where code of a function goes on once native code was left.
+pub(super) fn places(module: &VerifiedModule, target: &CallTarget) -> Places {
     let code = target.running();
     let mut translator = Translator::new(module, target.func, code.options, code.is_traced);
-    translator.block_starts = Some(Vec::with_capacity(translator.body.blocks.len()));
+    translator.places = Some((Vec::with_capacity(translator.body.blocks.len()), Vec::new()));
     translator.run();
-    translator.block_starts.expect("they were asked for").into()
+    let (blocks, calls) = translator.places.expect("they were asked for");
+    Places { blocks: blocks.into(), calls: calls.into() }
 }
 
 /// The instruction that goes on where native code was left, likewise.
@@ -107,8 +108,8 @@ struct Translator<'a> {
     counts: Vec<Count>,
     /// The code offset of each slot, if somebody asks.
     offsets: Option<Vec<u32>>,
-    /// Where each block starts, if somebody asks.
-    block_starts: Option<Vec<BlockStart>>,
+    /// Where the code goes on at the start of each block and after each call, if somebody asks.
+    places: Option<(Vec<BlockStart>, Vec<CallReturn>)>,
     /// That of the instruction at hand.
     offset: u32,
     operands: Operands,
@@ -150,7 +151,7 @@ impl<'a> Translator<'a> {
             stack_ops: Vec::new(),
             counts: Vec::new(),
             offsets: None,
-            block_starts: None,
+            places: None,
             offset: 0,
             operands: Operands::default(),
             last: None,
@@ -202,7 +203,7 @@ impl<'a> Translator<'a> {
             counts: self.counts.into(),
             blocks,
             offsets: OnceLock::new(),
-            starts: OnceLock::new(),
+            places: OnceLock::new(),
             instrs: self.instrs.into(),
             stack_ops: self.stack_ops.into(),
         };
@@ -237,7 +238,7 @@ impl<'a> Translator<'a> {
         self.accumulators.read_all();
         let height = self.body.n_local_cells() + self.module.shape_cells(block.shape);
         self.operands.begin(height);
-        if let Some(starts) = &mut self.block_starts {
+        if let Some((starts, _)) = &mut self.places {
             let accumulators = self.accumulators.cells();
             starts.push(BlockStart { slot: self.instrs.len() as u32, accumulators });
         }

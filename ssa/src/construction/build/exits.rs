@@ -8,6 +8,8 @@
 //! locals that are live in the bytecode: at the start of a block, operands lie in their own cells in the interpreter, and
 //! none is the name of a local. They are more than those of the form, which does not have all of the bytecode.
 
+use std::cell::OnceCell;
+
 use slotvm_bytecode::verified::{Block, Body};
 use slotvm_bytecode::{CodeReader, Imm, Op, VerifiedModule};
 
@@ -27,24 +29,18 @@ use crate::ir::irop::{IrOp, Opcode};
 const EXIT_LIVE_BITS_MAX: usize = 1 << 22;
 
 /// The exits of a form.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Exits<'e> {
     /// Blocks of the bytecode, in ascending order.
     blocks: &'e [u32],
-    /// The liveness of locals, unless there are too many.
-    live: Option<Liveness>,
+    /// The liveness of locals, unless there are too many, once somebody has asked.
+    live: OnceCell<Option<Liveness>>,
 }
 
 impl<'e> Exits<'e> {
-    /// No exits.
-    pub(super) const NONE: Exits<'static> = Exits { blocks: &[], live: None };
-
     /// Exits in the place of some blocks of a function, in ascending order.
-    pub(super) fn new(module: &VerifiedModule, func: u32, blocks: &'e [u32]) -> Exits<'e> {
-        if blocks.is_empty() {
-            return Exits::NONE;
-        }
-        Exits { blocks, live: live_locals(module, func) }
+    pub(super) fn new(blocks: &'e [u32]) -> Exits<'e> {
+        Exits { blocks, live: OnceCell::new() }
     }
 
     /// Whether a block is an exit.
@@ -52,8 +48,9 @@ impl<'e> Exits<'e> {
         self.blocks.binary_search(&block).is_ok()
     }
 
-    fn is_live(&self, block: u32, local: u32) -> bool {
-        self.live.as_ref().is_none_or(|live| live.is_live_in(block, Slot(local)))
+    /// The liveness of the function's locals, unless there are too many.
+    pub(super) fn live(&self, module: &VerifiedModule, func: u32) -> Option<&Liveness> {
+        self.live.get_or_init(|| live_locals(module, func)).as_ref()
     }
 }
 
@@ -98,13 +95,18 @@ pub(super) fn live_locals(module: &VerifiedModule, func: u32) -> Option<Liveness
         });
     }
     let mut graph = Cfg::default();
-    rebuild_graph(&mut graph, body, &[], &Exits::NONE);
+    rebuild_graph(&mut graph, body, &[], &Exits::default());
     let slots = SlotBlocks::new(n_locals, writes, reads);
     Some(Liveness::new(&graph, &slots).expect("the limit is below that of liveness"))
 }
 
 /// Calls `f` with each local that a block reads or writes, and whether it writes.
-fn for_each_access(body: &Body, code: &[u8], block: &Block, mut f: impl FnMut(u32, bool)) {
+pub(super) fn for_each_access(
+    body: &Body,
+    code: &[u8],
+    block: &Block,
+    mut f: impl FnMut(u32, bool),
+) {
     let mut next_direct = body.direct.partition_point(|direct| direct.offset < block.start);
     let mut reader = CodeReader::new(code, block.start);
     while reader.offset() < block.end {
@@ -132,8 +134,10 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.start(block.shape, module.shape_depth(block.shape));
         self.offset = block.start;
         let (mut places, mut values) = (Vec::new(), Vec::new());
+        let live = self.exits.live(module, self.f.func);
+        let is_live = |local| live.is_none_or(|live| live.is_live_in(number, Slot(local)));
         let locals = frame_locals(body).filter(|slot| match slot.origin {
-            SlotOrigin::Local(local) => self.exits.is_live(number, local),
+            SlotOrigin::Local(local) => is_live(local),
             _ => unreachable!("it is a local"),
         });
         let read: Vec<FrameSlot> = locals.chain(frame_operands(module, body, number)).collect();
@@ -148,7 +152,7 @@ impl<S: Slots> Builder<'_, S> {
         }
         let exit = Imm::index(self.f.exits.len() as u32);
         let (func, blocks) = (self.f.func, vec![number]);
-        self.f.exits.push(FrameState { func, blocks, places, caller: None });
+        self.f.exits.push(FrameState { func, blocks, call: None, places, caller: None });
         self.emit(Opcode::Ir(IrOp::Exit), exit, &values, &[]);
     }
 }

@@ -35,7 +35,7 @@ fn check(source: &str, options: &SsaOptions, expected: &str) {
 }
 
 const SIMPLIFIED: SsaOptions = SsaOptions {
-    build: BuildOptions { fuel: true, stack_cells: false, polls: false },
+    build: BuildOptions { fuel: true, stack_cells: false, polls: false, waits: false },
     braun: BraunOptions {
         marker: true,
         scc_removal: true,

@@ -62,6 +62,11 @@ impl AbstractStack<'_> {
         self.scratch.inherited.clear();
     }
 
+    /// The operands that were not touched.
+    pub(super) fn below(&self) -> ShapeId {
+        self.below
+    }
+
     /// The touched operands; [`AbstractStack::touch`] makes sure that there are enough.
     pub(super) fn operands(&mut self) -> &mut Vec<Operand> {
         &mut self.scratch.touched

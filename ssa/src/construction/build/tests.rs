@@ -4,7 +4,8 @@ use crate::ir::parse::parse;
 use crate::ir::verify::{Form, verify};
 use crate::tools::samples::{module, slot_form, slot_forms};
 
-const CHARGED: BuildOptions = BuildOptions { fuel: true, stack_cells: true, polls: false };
+const CHARGED: BuildOptions =
+    BuildOptions { fuel: true, stack_cells: true, polls: false, waits: false };
 
 /// Checks the lines of a function's slot form, except locations.
 fn check(source: &str, options: &BuildOptions, expected: &str) {
@@ -312,7 +313,7 @@ fn bulk_operations_charge_right_before_they_start() {
 
 #[test]
 fn polls_come_before_fuel_and_only_where_they_are_needed() {
-    let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
+    let options = BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
     let source = "func f(n: i32) {
             local.get n  br_if middle
           head:
@@ -517,6 +518,7 @@ fn the_state_of_a_frame_is_data() {
     let expected = FrameState {
         func: 0,
         blocks: starts,
+        call: None,
         places: [0, 1, 2, 5, 4]
             .map(FramePlace::Cell)
             .into_iter()

@@ -8,6 +8,7 @@ fn machine<'a>(module: &'a VerifiedModule, imports: Imports<'a>, options: Option
         fuel: options.fuel.is_some(),
         stack_cells: options.stack_cells.is_some(),
         polls: options.polls.is_some(),
+        waits: false,
     };
     let mut machine = Machine::new(module, slot_forms(module, &build), imports, options);
     machine.instantiate().expect("the module instantiates");

@@ -6,7 +6,7 @@ use crate::tools::samples::{module, slot_forms};
 /// A function with one of each kind of immediate and operand. It does not verify.
 const ALL_KINDS: &str = "\
 func f3 $\"odd \\\"name\\\\ é;\"(v0: i64, v1: i32, v2: externref) -> (i64, f32) {
-  enter f3 at 2, 5: cell 0, frame, block < f7 at 1: cell 12 < f9 at 0:
+  enter f3 at 2, 5: cell 0, frame, block < f7 after 18: cell 12 < f9 after 0:
   slot s0.n: i64 = local 0
   slot stack12: f32 = stack 12
   slot stack12_i32.$\"a;b\": i32 = stack 12
@@ -126,7 +126,7 @@ fn slot_form_round_trips() {
             return }
         func escape(a: i32) { local.addr a  call take  return }";
     let module = module(source);
-    let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
+    let options = BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
     let functions = slot_forms(&module, &options);
     let text: String = functions.iter().map(Function::to_string).collect();
     let parsed = parse_all(&text).unwrap();

@@ -219,7 +219,13 @@ fn other_ways_to_break_a_property() {
 
 /// Lets a function be entered from a frame with these places.
 fn entered(f: &mut Function, places: Vec<FramePlace>) {
-    f.entry = Entry::Frame(FrameState { func: f.func, blocks: vec![1], places, caller: None });
+    f.entry = Entry::Frame(FrameState {
+        func: f.func,
+        blocks: vec![1],
+        call: None,
+        places,
+        caller: None,
+    });
 }
 
 #[test]
@@ -264,7 +270,7 @@ fn exits_have_frames_for_their_values() {
         "f0 at 1: ()",
         "f0 at 1: cell 3 (v0)",
         "f0 at 1: cell 3, cell 4 (v0, v1)",
-        "f0 at 1: cell 3 < f0 at 2: cell 3 (v0, v0)",
+        "f0 at 1: cell 3 < f0 after 2: cell 3 (v0, v0)",
     ] {
         let f = left(exit);
         assert_eq!(verify(&f, Form::Ssa, &context()), Ok(()), "{exit}");
@@ -274,7 +280,9 @@ fn exits_have_frames_for_their_values() {
         "f0 at 1: (v0)",
         "f0 at 1, 2: ()",
         "f7 at 1: ()",
-        "f0 at 1: < f7 at 1: ()",
+        "f0 at 1: < f7 after 1: ()",
+        "f0 at 1: < f0 at 1: ()",
+        "f0 after 1: ()",
         "f0 at 1: cell 3, cell 3 (v0, v0)",
         "f0 at 1: cell 3, cell 4 (v1, v0)",
         "f0 at 1: frame (v0)",

@@ -43,7 +43,10 @@ pub(super) fn check_types(
 /// Checks the state of the frame that a function is entered from.
 fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
     require!(
-        state.func == f.func && state.caller.is_none() && !state.blocks.is_empty(),
+        state.func == f.func
+            && state.caller.is_none()
+            && state.call.is_none()
+            && !state.blocks.is_empty(),
         EntryParams,
         "the function is entered from the frame {state}; expected one of f{} at some block",
         f.func
@@ -96,12 +99,16 @@ fn check_exit(f: &Function, inst: Inst, context: &impl Context) -> Result<(), Vi
         "{inst} has {} values, and its frames {n_places} places",
         values.len()
     );
-    for state in state.frames() {
-        let is_frame = context.func_type(state.func).is_some() && state.blocks.len() == 1;
+    for (i, state) in state.frames().enumerate() {
+        let is_frame = context.func_type(state.func).is_some()
+            && match state.call {
+                None => i == 0 && state.blocks.len() == 1,
+                Some(_) => i > 0 && state.blocks.is_empty(),
+            };
         require!(
             is_frame,
             ExitFrames,
-            "{inst} leaves for {state}; expected a function at one block"
+            "{inst} leaves for {state}; expected a function at one block, and callers after calls"
         );
         let (own, outer) = values.split_at(state.places.len());
         check_places(f, state, own).or_else(|detail| violated(Property::ExitFrames, detail))?;

@@ -277,7 +277,7 @@ fn random_functions_compute_the_same() {
     for _ in 0..1_000 {
         let module = random_walk(&mut rng);
         let func = module.n_funcs() - 1;
-        let options = BuildOptions { fuel: true, stack_cells: false, polls: true };
+        let options = BuildOptions { fuel: true, stack_cells: false, polls: true, waits: false };
         let slots = slot_form(&module, func, &options);
         let mut ssa = slots.clone();
         promote(&mut ssa, &mut Scratch::default());

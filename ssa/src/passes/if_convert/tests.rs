@@ -302,7 +302,7 @@ fn random_functions_compute_the_same() {
     let mut total = 0;
     for _ in 0..1_000 {
         let module = random_walk(&mut rng);
-        let options = BuildOptions { fuel: false, stack_cells: false, polls: true };
+        let options = BuildOptions { fuel: false, stack_cells: false, polls: true, waits: false };
         let mut ssa = slot_form(&module, module.n_funcs() - 1, &options);
         promote(&mut ssa, &mut Scratch::default());
         let mut flat = ssa.clone();

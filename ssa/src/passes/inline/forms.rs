@@ -7,9 +7,12 @@ use foldhash::fast::RandomState;
 use slotvm_bytecode::verified::ModuleId;
 use slotvm_bytecode::{Effect, Inst as BytecodeInst, Op, VerifiedModule};
 
+use super::BodyExits;
 use super::leaf::leaf;
 use super::limits::Limits;
-use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
+use crate::construction::build::{
+    BuildOptions, BuildScratch, OperandCounts, build, build_with_exits,
+};
 use crate::graphs::loops::LoopForest;
 use crate::ir::Function;
 use crate::ir::entity::Inst;
@@ -32,6 +35,8 @@ pub(super) struct Form {
     pub(super) n_exits: u32,
     /// Whether it is only the [leaf](super::leaf) of a function.
     pub(super) is_leaf: bool,
+    /// The maximum number of cells of the frame that one of its exits leaves.
+    pub(super) exit_cells: u32,
 }
 
 /// A call that may be inlined.
@@ -118,8 +123,12 @@ pub(super) struct Forms<'a> {
     options: &'a BuildOptions,
     scratch: &'a mut BuildScratch,
     kept: &'a mut KeptForms,
+    /// The exits of bodies, if they have any.
+    exits: Option<BodyExits<'a>>,
     /// The index of the form of each function that has one in the plan.
     found: HashMap<u32, usize, RandomState>,
+    /// The same of forms with exits, for those that have any.
+    with_exits: HashMap<u32, Option<usize>, RandomState>,
     /// The index of the form of each leaf that was asked for, if there is one.
     leaves: HashMap<u32, Option<usize>>,
     /// Bytecode instructions that may still be looked at.
@@ -133,18 +142,58 @@ impl<'a> Forms<'a> {
     pub(super) fn new(
         module: &'a VerifiedModule,
         options: &'a BuildOptions,
+        exits: Option<BodyExits<'a>>,
         scratch: &'a mut BuildScratch,
         kept: &'a mut KeptForms,
         root: &Function,
         looked_at_max: u32,
     ) -> Forms<'a> {
-        // What is inlined has no exits: these leave for one frame.
+        // A call that is inlined needs a form of its own: the exits of the root leave for one frame.
         let called_as = root.called_as().filter(|_| root.exits.is_empty());
         let found = called_as.into_iter().map(|root| (root, 0)).collect();
         let has_names = root.names.is_some();
         kept.start((module.id(), *options, has_names));
         let (left, leaves) = (looked_at_max, HashMap::new());
-        Forms { module, options, scratch, kept, found, leaves, left, has_names }
+        let with_exits = HashMap::default();
+        Forms { module, options, scratch, kept, exits, found, with_exits, leaves, left, has_names }
+    }
+
+    /// The index of the form with exits of a function that may be inlined, as [`Forms::find`] returns it, if there is one. The
+    /// frames that wait for it have so many cells.
+    pub(super) fn find_with_exits(
+        &mut self,
+        func: u32,
+        waiting_cells: u32,
+        size_max: impl Fn(bool) -> u32,
+        forms: &mut Vec<Arc<Form>>,
+    ) -> Option<usize> {
+        let exits = self.exits?;
+        let form = match self.with_exits.get(&func) {
+            Some(&form) => form?,
+            None => {
+                let blocks = (exits.blocks)(func);
+                if blocks.is_empty() {
+                    self.with_exits.insert(func, None);
+                    return None;
+                }
+                let Cost { n_insts, has_loop } = self.kept.cost(self.module, func)?;
+                if n_insts > self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) {
+                    return None;
+                }
+                self.left -= n_insts;
+                let (module, scratch) = (self.module, &mut *self.scratch);
+                let mut function = build_with_exits(module, func, &blocks, self.options, scratch);
+                if self.has_names {
+                    function.take_names(self.module);
+                }
+                forms.push(Arc::new(Form::new(function, self.module)));
+                let form = forms.len() - 1;
+                self.with_exits.insert(func, Some(form));
+                form
+            }
+        };
+        let fits = waiting_cells + forms[form].exit_cells <= exits.cells_max;
+        fits.then_some(form)
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
@@ -271,6 +320,7 @@ impl Form {
             is_for_tails: false,
             n_exits: 0,
             is_leaf: false,
+            exit_cells: 0,
         };
         let mut blocks = Vec::new();
         for block in function.blocks() {
@@ -295,6 +345,11 @@ impl Form {
     fn count(&mut self, f: &Function, inst: Inst, module: &VerifiedModule) {
         let opcode = f.opcode(inst);
         let Opcode::Op(op) = opcode else {
+            if opcode == Opcode::Ir(IrOp::Exit) {
+                let cells =
+                    f.operands(inst).iter().map(|&value| f.value_type(value).cells() as u32);
+                self.exit_cells = self.exit_cells.max(cells.sum());
+            }
             self.size += u32::from(!matches!(opcode, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)));
             return;
         };

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{Op, VerifiedModule};
 
-use super::InlineReport;
 use super::forms::{Form, Forms, KeptForms, Site};
 use super::limits::Limits;
+use super::{BodyExits, InlineReport};
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
 use crate::ir::entity::Inst;
@@ -28,6 +28,8 @@ pub(super) struct Node {
     pub(super) caller: Option<(usize, Inst)>,
     /// Whether it replaces a tail call, so that it returns where its caller does.
     pub(super) is_tail: bool,
+    /// The number of cells of the frames that wait for it, if they can be left for the interpreter.
+    waiting_cells: Option<u32>,
     loop_depth: u32,
     depth: u32,
 }
@@ -53,6 +55,7 @@ impl Plan {
         root: Function,
         module: &VerifiedModule,
         options: &BuildOptions,
+        exits: Option<BodyExits<'_>>,
         scratch: &mut BuildScratch,
         kept: &mut KeptForms,
     ) -> Plan {
@@ -60,14 +63,17 @@ impl Plan {
         let root = Form::new(root, module);
         let limits = Limits::of(root.size, n_funcs);
         let is_small = !root.has_loop && root.size <= Limits::AROUND_LOOP_MAX;
-        let node = Node { form: 0, caller: None, is_tail: false, loop_depth: 0, depth: 0 };
+        let waiting_cells = Some(0);
+        let (caller, is_tail, loop_depth, depth) = (None, false, 0, 0);
+        let node = Node { form: 0, caller, is_tail, waiting_cells, loop_depth, depth };
         let (forms, nodes) = (vec![Arc::new(root)], vec![node]);
         let mut plan = Plan { forms, nodes, inlined: HashMap::new(), limits, is_small, n_added: 0 };
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
         let root = &plan.forms[0].function;
-        let mut forms = Forms::new(module, options, scratch, kept, root, limits.looked_at_max);
+        let mut forms =
+            Forms::new(module, options, exits, scratch, kept, root, limits.looked_at_max);
         let mut queue = BinaryHeap::new();
         let mut candidates = Vec::new();
         plan.consider(0, &mut forms, &mut queue, &mut candidates);
@@ -106,12 +112,13 @@ impl Plan {
         }
         for i in 0..self.forms[node.form].sites.len() {
             let site @ Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
-            let form = self.body(number, site, forms);
+            let waiting_cells = self.waiting_cells(number, site);
+            let form = self.body(number, site, waiting_cells, forms);
             let form = form.or_else(|| self.leaf(number, callee, is_tail, forms));
             if let Some(form) = form {
                 let caller = Some((number, inst));
                 let (loop_depth, depth) = (node.loop_depth + loop_depth, node.depth + 1);
-                let callee = Node { form, caller, is_tail, loop_depth, depth };
+                let callee = Node { form, caller, is_tail, waiting_cells, loop_depth, depth };
                 self.queue(callee, queue, candidates);
             }
         }
@@ -123,8 +130,23 @@ impl Plan {
         candidates.push(node);
     }
 
-    /// The form of the function that a node calls, if its body may be inlined.
-    fn body(&mut self, number: usize, site: Site, forms: &mut Forms<'_>) -> Option<usize> {
+    /// The number of cells of the frames that wait for a call, if they can be left for the interpreter.
+    fn waiting_cells(&self, number: usize, site: Site) -> Option<u32> {
+        let outer = self.nodes[number].waiting_cells.filter(|_| !site.is_tail)?;
+        let f = self.form(number);
+        let values = f.waiting_at(site.inst)?.values.iter();
+        let cells = values.map(|&(_, value)| f.waiting_type(value).cells() as u32);
+        Some(outer + cells.sum::<u32>())
+    }
+
+    /// The form of the function that a node calls, if its body may be inlined. It has exits if it can.
+    fn body(
+        &mut self,
+        number: usize,
+        site: Site,
+        waiting_cells: Option<u32>,
+        forms: &mut Forms<'_>,
+    ) -> Option<usize> {
         let Site { callee, is_tail, .. } = site;
         let loop_depth = self.nodes[number].loop_depth + site.loop_depth;
         let n_recursions = self.n_recursions(number, callee);
@@ -139,7 +161,13 @@ impl Plan {
             (0, 1..) => Limits::RECURSIVE_MAX,
             (0, 0) => self.limits.elsewhere_max,
         };
-        let form = forms.find(callee, size_max, &mut self.forms)?;
+        let waiting_cells = waiting_cells.filter(|_| n_recursions == 0);
+        let with_exits = waiting_cells
+            .and_then(|cells| forms.find_with_exits(callee, cells, size_max, &mut self.forms));
+        let form = match with_exits {
+            Some(form) => form,
+            None => forms.find(callee, size_max, &mut self.forms)?,
+        };
         let Form { size, has_loop, is_for_tails, ref sites, .. } = *self.forms[form];
         let is_refused = size > size_max(has_loop)
             || (has_loop && !sites.is_empty())

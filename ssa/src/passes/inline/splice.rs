@@ -13,9 +13,10 @@ use super::plan::Plan;
 use super::tables::{Tables, new_tables};
 use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Loc, Value};
+use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::replacements::Replacements;
-use crate::ir::{Function, SlotOrigin, fold};
+use crate::ir::{Function, SlotOrigin, WaitingValue, fold};
 
 /// The function with the bodies of its plan, in the memory of an empty one.
 pub(super) fn splice(plan: &Plan, empty: Function) -> Function {
@@ -206,6 +207,10 @@ impl<'p> Splicer<'p> {
                 let results: Vec<Value> = self.out.results(call).collect();
                 self.leave(block, left, &results, loc)
             }
+            Opcode::Ir(IrOp::Exit) if at.node > 0 => {
+                self.exit(at.node, inst);
+                None
+            }
             _ => {
                 self.blocks.push(inst_out);
                 for edge in f.succ_edges(at.block) {
@@ -217,6 +222,43 @@ impl<'p> Splicer<'p> {
                 None
             }
         }
+    }
+
+    /// Leaves for the interpreter in the body of a node, with the frames that wait for it.
+    fn exit(&mut self, node: usize, inst: Inst) {
+        let (form, plan) = (self.form(node), self.plan);
+        let inst_out = self.tables.inst(node, inst);
+        let (loc, mut values) = (self.out.loc(inst_out), self.out.operands(inst_out).to_vec());
+        let mut frames = vec![form.exits[form.imm(inst).low() as usize].clone()];
+        let callers = std::iter::successors(plan.nodes[node].caller, |&(caller, _)| {
+            plan.nodes[caller].caller
+        });
+        for (caller, call) in callers {
+            let form = plan.form(caller);
+            let waiting = form.waiting_at(call).expect("bodies with exits have what waits");
+            let mut places = Vec::with_capacity(waiting.values.len());
+            for &(cell, value) in &waiting.values {
+                places.push(FramePlace::Cell(cell));
+                values.push(match value {
+                    WaitingValue::Slot(slot) => {
+                        let (ty, slot) =
+                            (form.slots[slot as usize].ty, self.tables.slot(caller, slot));
+                        let (op, imm) = (Opcode::Ir(IrOp::SlotGet), Imm::index(slot));
+                        let get = self.emit(op, imm, &[], &[ty], loc);
+                        self.out.result(get)
+                    }
+                    WaitingValue::Operand(value) => self.tables.value(caller, value),
+                });
+            }
+            let call = Some(form.locs[form.loc(call).index()].offset);
+            let (func, blocks) = (form.func, Vec::new());
+            frames.push(FrameState { func, blocks, call, places, caller: None });
+        }
+        let with_caller = |caller, state| Some(Box::new(FrameState { caller, ..state }));
+        let state = frames.into_iter().rev().fold(None, with_caller);
+        let exit = Imm::index(self.out.exits.len() as u32);
+        self.out.exits.extend(state.map(|state| *state));
+        self.emit(Opcode::Ir(IrOp::Exit), exit, &values, &[], loc);
     }
 
     /// Goes on after the call of a node, which has these results.

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use slotvm_bytecode::Op;
 
 use super::*;
-use crate::construction::build::build_loop;
+use crate::construction::build::{build, build_loop};
 use crate::ir::eval::Options;
 use crate::ir::irop::Opcode;
 use crate::ir::print::print;
@@ -16,7 +16,7 @@ fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, I
     let mut forms = slot_forms(module, options);
     let (mut total, mut kept) = (InlineReport::default(), KeptForms::default());
     for f in &mut forms {
-        let report = inline(f, module, options, &mut BuildScratch::default(), &mut kept);
+        let report = inline(f, module, options, None, &mut BuildScratch::default(), &mut kept);
         verify(f, Form::Slots, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
         total.n_calls += report.n_calls;
         total.has_loop |= report.has_loop;
@@ -404,7 +404,7 @@ fn kept_forms_change_nothing() {
                 // Those of other modules and charges are forgotten.
                 let [with, without] = [&mut kept, &mut KeptForms::default()].map(|kept| {
                     let (mut f, scratch) = (f.clone(), &mut BuildScratch::default());
-                    let report = inline(&mut f, &module, options, scratch, kept);
+                    let report = inline(&mut f, &module, options, None, scratch, kept);
                     (print(&f), report)
                 });
                 assert_eq!(with, without);
@@ -423,7 +423,7 @@ fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
     let form = build_loop(&module, main, &[start], &[], &BUILDS[1], scratch);
     let mut f = form.expect("one loop has one frame");
     let entry = f.insts(Function::ENTRY).len();
-    let report = inline(&mut f, &module, &BUILDS[1], scratch, &mut KeptForms::default());
+    let report = inline(&mut f, &module, &BUILDS[1], None, scratch, &mut KeptForms::default());
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     assert!(f.insts(Function::ENTRY).len() >= entry, "the entry still sets the slots\n{f}");
     (f, report)
@@ -498,4 +498,57 @@ fn growth_is_bounded() {
     assert!(report.n_calls > 1_000, "{report:?}");
     let n_insts: usize = forms.iter().map(|f| f.layout.len()).sum();
     assert!(n_insts < 2_000 * 100, "{n_insts}");
+}
+
+/// A function with a rare way, which another one calls while operands wait: a local, a constant, and a result.
+const RARE: &str = "
+    func rare(x: i64) -> i64 {
+      local.get x  i64.eqz  br_if rare
+      local.get x  return
+    rare:
+      i64.const 9  return
+    }
+    func main(a: i64, b: i64) -> i64 {
+      local c: i64  local d: i64
+      local.get a  i64.const 5  local.get b  i64.eqz  i64.extend_i32_u
+      local.get b  CALL rare
+      i64.add  i64.sub  i64.xor
+      local.get c  i64.add  return
+    }";
+
+/// The form of `main` with exits in the place of the rare way of what it calls, whose frames may have so many cells.
+fn with_rare_exits(source: &str, cells_max: u32) -> String {
+    let module = module(source);
+    let options = BuildOptions { waits: true, ..BuildOptions::default() };
+    let (mut scratch, mut kept) = (BuildScratch::default(), KeptForms::default());
+    let main = module.n_funcs() - 1;
+    let mut f = build(&module, main, &options, &mut scratch);
+    let blocks = |func| if func < main { vec![2] } else { Vec::new() };
+    let exits = Some(BodyExits { blocks: &blocks, cells_max });
+    let report = inline(&mut f, &module, &options, exits, &mut scratch, &mut kept);
+    assert_eq!((report.n_calls, f.waiting.len()), (1, 0));
+    verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+    f.to_string()
+}
+
+#[test]
+fn exits_of_bodies_leave_the_frames_of_callers() {
+    let text = with_rare_exits(&RARE.replace("CALL", "call"), 100);
+    // Operands lie above the four locals; `d` is never read.
+    let exit = "exit f0 at 2: < f1 after ";
+    assert!(text.contains(exit), "{text}");
+    let places = text.split(exit).nth(1).and_then(|rest| rest.split(": ").nth(1)).unwrap();
+    assert!(places.starts_with("cell 0, cell 1, cell 2, cell 4, cell 5, cell 6 ("), "{places}");
+}
+
+#[test]
+fn bodies_are_whole_where_frames_cannot_be_left() {
+    let source = RARE.replace("CALL", "call");
+    assert!(with_rare_exits(&source, 6).contains("exit"), "six cells wait");
+    assert!(!with_rare_exits(&source, 5).contains("exit"), "and none is left out");
+    let tail = "local.get b  CALL rare
+      i64.add  i64.sub  i64.xor
+      local.get c  i64.add  return";
+    let tail = RARE.replace(tail, "drop drop drop local.get b  return_call rare");
+    assert!(!with_rare_exits(&tail, 100).contains("exit"), "a tail call leaves no frame");
 }

@@ -117,7 +117,8 @@ fn random_functions_do_the_same_and_charge_the_same() {
     for _ in 0..600 {
         let module = random_functions(&mut rng);
         // Only fuel ends them all.
-        let options = BuildOptions { fuel: true, stack_cells: false, polls: rng.one_in(2) };
+        let options =
+            BuildOptions { fuel: true, stack_cells: false, polls: rng.one_in(2), waits: false };
         let before = slot_forms(&module, &options);
         let mut after = before.clone();
         for f in &mut after {

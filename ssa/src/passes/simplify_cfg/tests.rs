@@ -223,7 +223,8 @@ fn random_functions_have_the_same_effects() {
     let mut total = CfgReport::default();
     for i in 0..1_000 {
         let module = random_walk(&mut rng);
-        let options = BuildOptions { fuel: i % 4 == 0, stack_cells: false, polls: true };
+        let options =
+            BuildOptions { fuel: i % 4 == 0, stack_cells: false, polls: true, waits: false };
         let mut ssa = slot_form(&module, module.n_funcs() - 1, &options);
         promote(&mut ssa, &mut Scratch::default());
         let mut simple = ssa.clone();

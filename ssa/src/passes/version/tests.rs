@@ -46,7 +46,7 @@ struct Versions {
 impl Versions {
     fn new(source: &str) -> Versions {
         let module = module(source);
-        let options = BuildOptions { fuel: true, stack_cells: false, polls: true };
+        let options = BuildOptions { fuel: true, stack_cells: false, polls: true, waits: false };
         let mut before = slot_form(&module, 0, &options);
         promote(&mut before, &mut Scratch::default());
         let mut after = before.clone();

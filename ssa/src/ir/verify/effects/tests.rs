@@ -12,7 +12,7 @@ fn stages_keep_the_order() {
     let mut rng = Rng(7);
     for _ in 0..500 {
         let module = random_walk(&mut rng);
-        let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
+        let options = BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
         let mut f = slot_form(&module, module.n_funcs() - 1, &options);
         let effects = Effects::of(&f);
         promote(&mut f, &mut Scratch::default());
@@ -31,7 +31,7 @@ fn exchanged_effects_are_found() {
     let mut n_exchanged = 0;
     for _ in 0..500 {
         let module = random_walk(&mut rng);
-        let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
+        let options = BuildOptions { fuel: true, stack_cells: true, polls: true, waits: false };
         let f = slot_form(&module, module.n_funcs() - 1, &options);
         let effects = Effects::of(&f);
         for block in f.blocks() {

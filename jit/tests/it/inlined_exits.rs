@@ -1,0 +1,204 @@
+//! Native code that is left in the body of a function that was inlined: each function has its frame in the interpreter.
+
+use slotvm::{
+    Config, Engine, Error, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
+};
+
+/// A function with a way that is rare, one that calls it while operands wait that are locals, constants and results, and a
+/// loop that calls that. The rare way of 1 divides by zero if `x` is 7.
+fn source() -> String {
+    let long = "local.get x  i64.const 5  i64.add  i64.const 9  i64.xor  local.set x ".repeat(6);
+    format!(
+        "export \"run\" func run
+        func step(x: i64, way: i64) -> (i64, i64) {{
+          local 3 f64
+          local.get way  i64.eqz  br_if usual
+          {long}
+          local.get x  i64.const 1000  i64.const 7  local.get way  i64.sub  i64.div_s  return
+        usual:
+          local.get x  i64.const 1  i64.add  local.get way  return
+        }}
+        func middle(a: i64, way: i64) -> i64 {{
+          local b: i64
+          local.get a  i64.const 3  i64.mul  local.set b
+          local.get b
+          i64.const 77
+          local.get a  local.get b  i64.xor
+          local.get a  local.get way  call step
+          i64.const 5  local.set b
+          i64.add  i64.add  i64.sub  i64.xor
+          local.get a  i64.add  return
+        }}
+        func run(n: i64, way: i64) -> i64 {{
+          local acc: i64
+        next:
+          local.get acc
+          i64.const 11
+          local.get n
+          local.get way  i64.const 0  local.get n  i64.const 1  i64.eq  select
+          call middle
+          i64.add  i64.xor  local.set acc
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+          local.get acc  return
+        }}"
+    )
+}
+
+fn engine(tier: Tier, configure: impl Fn(&mut Config)) -> Engine {
+    let mut config = Config::new();
+    config.tier(tier).tier_compilation(TierCompilation::Synchronous);
+    config.tier_thresholds(Some(TierThresholds { calls: 150, rounds: 150 }));
+    configure(&mut config);
+    Engine::new(&config).unwrap()
+}
+
+struct Program {
+    store: Store<()>,
+    module: Module,
+    instance: Instance,
+}
+
+impl Program {
+    fn new(engine: &Engine) -> Program {
+        let module = Module::from_text(engine, &source()).unwrap();
+        let mut store = Store::new(engine, ());
+        let instance = Linker::new(engine).instantiate(&mut store, &module).unwrap();
+        Program { store, module, instance }
+    }
+
+    fn run(&mut self, n: i64, way: i64) -> Result<i64, Error> {
+        let run = self.instance.get_typed_func::<(i64, i64), i64>(&self.store, "run").unwrap();
+        run.call(&mut self.store, (n, way))
+    }
+}
+
+#[test]
+fn frames_of_callers_are_left() {
+    let mut interpreted = Program::new(&engine(Tier::Interpreter, |_| {}));
+    let mut tiered = Program::new(&engine(Tier::Auto, |_| {}));
+    // A division by zero, too.
+    for (n, way) in [(1_000, 0), (1_000, 1), (2, 3), (500, 0), (7, 9), (1, 7), (3, 5)] {
+        let before = tiered.module.exits_taken();
+        let (expected, found) = (interpreted.run(n, way), tiered.run(n, way));
+        match (expected, found) {
+            (Ok(expected), Ok(found)) => assert_eq!(found, expected, "{n} {way}"),
+            (expected, found) => {
+                let text = |result: Result<i64, Error>| format!("{:?}", result.unwrap_err());
+                assert_eq!(text(found), text(expected), "{n} {way}");
+            }
+        }
+        let n_exits = tiered.module.exits_taken() - before;
+        assert_eq!(n_exits, u64::from(way != 0), "{n} {way}");
+    }
+}
+
+/// A generator of functions that call those before them, with operands of all kinds waiting.
+struct Generator {
+    state: u64,
+    text: String,
+    depth: usize,
+}
+
+const LOCALS: [&str; 4] = ["p", "q", "r", "s"];
+
+impl Generator {
+    fn below(&mut self, n: u64) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 33) % n
+    }
+
+    fn op(&mut self, text: &str, change: isize) {
+        self.text.push_str(text);
+        self.text.push_str("  ");
+        self.depth = self.depth.strict_add_signed(change);
+    }
+
+    /// Some instructions that neither branch nor leave operands.
+    fn line(&mut self, func: u64) {
+        for _ in 0..4 + self.below(12) {
+            let local = LOCALS[self.below(4) as usize];
+            match (self.below(9), self.depth) {
+                (0 | 1, _) | (_, 0) => self.op(&format!("local.get {local}"), 1),
+                (2, _) => self.op(&format!("i64.const {}", func * 7 + 3), 1),
+                (3, _) => self.op(&format!("local.set {local}"), -1),
+                (4, _) => self.op(&format!("local.tee {local}"), 0),
+                (5, 2..) if func > 0 => {
+                    let callee = self.below(func);
+                    self.op(&format!("call f{callee}"), -1 + (callee % 2) as isize);
+                }
+                (6, 2..) => {
+                    let (op, change) =
+                        [("swap", 0), ("over", 1), ("i64.xor", -1)][func as usize % 3];
+                    self.op(op, change);
+                }
+                (7, 2..) => self.op("i64.add", -1),
+                _ => self.op("dup  i64.eqz  i64.extend_i32_u", 1),
+            }
+        }
+        while self.depth > 0 {
+            self.op("local.get q  i64.xor  local.set q", -1);
+        }
+        self.text.push('\n');
+    }
+
+    /// A function of two parameters, with one or two results by its number.
+    fn func(&mut self, func: u64) {
+        let results = ["i64", "(i64, i64)"][func as usize % 2];
+        self.text +=
+            &format!("func f{func}(p: i64, q: i64) -> {results} {{ local r: i64 local s: i64\n");
+        for block in 0..1 + self.below(4) {
+            self.line(func);
+            let bit = 1 + self.below(15);
+            self.text +=
+                &format!("local.get p  i64.const {bit}  i64.and  i64.eqz  br_if l{block}\n");
+            self.line(func);
+            self.text += &format!("l{block}: ");
+        }
+        let more = ["", "local.get s  "][func as usize % 2];
+        self.text += &format!("{more}local.get q  local.get r  i64.add  return }}\n");
+    }
+
+    fn module(seed: u64) -> String {
+        let text = "export \"f\" func f6\n".to_owned();
+        let mut generator = Generator { state: seed, text, depth: 0 };
+        (0..7).for_each(|func| generator.func(func));
+        generator.text
+    }
+}
+
+#[test]
+fn generated_functions_do_the_same() {
+    let mut n_exits = 0;
+    for seed in 0..150 {
+        let text = Generator::module(seed);
+        let configure = |config: &mut Config| {
+            let is_charged = seed % 3 == 0;
+            let cells = is_charged.then_some(60 + seed);
+            config.consume_fuel(is_charged).deterministic_stack(cells);
+            config.tier_thresholds(None).tier_seed(seed).tier_exits(seed, seed % 2 == 0);
+        };
+        let mut outcomes = [Tier::Interpreter, Tier::Auto].map(|tier| {
+            let engine = engine(tier, configure);
+            let module =
+                Module::from_text(&engine, &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let mut store = Store::new(&engine, ());
+            let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+            let f = instance.get_typed_func::<(i64, i64), i64>(&store, "f").unwrap();
+            let outcomes: Vec<String> = (0..300)
+                .map(|i| {
+                    if seed % 3 == 0 {
+                        store.set_fuel(2_000 - i as u64).unwrap();
+                    }
+                    let result = f.call(&mut store, (i, i * 3 % 17));
+                    let fuel = (seed % 3 == 0).then(|| store.get_fuel().unwrap());
+                    format!("{result:?} {fuel:?}")
+                })
+                .collect();
+            n_exits += module.exits_taken();
+            outcomes
+        });
+        let tiered = outcomes[1].split_off(0);
+        assert!(outcomes[0] == tiered, "seed {seed}:\n{text}");
+    }
+    assert!(n_exits > 10_000, "{n_exits}");
+}
