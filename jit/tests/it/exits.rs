@@ -6,7 +6,7 @@ use slotvm::{
 };
 
 /// An engine whose code has exits by this seed, from the first call or round on.
-fn engine(seed: u64, configure: impl Fn(&mut Config)) -> Engine {
+pub(crate) fn engine(seed: u64, configure: impl Fn(&mut Config)) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Auto).tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
     config.tier_compilation(TierCompilation::Synchronous).tier_exits(seed, false);
@@ -14,7 +14,7 @@ fn engine(seed: u64, configure: impl Fn(&mut Config)) -> Engine {
     Engine::new(&config).unwrap()
 }
 
-fn instance(engine: &Engine, source: &str) -> (Store<()>, Module, Instance) {
+pub(crate) fn instance(engine: &Engine, source: &str) -> (Store<()>, Module, Instance) {
     let module = Module::from_text(engine, source).unwrap();
     let mut store = Store::new(engine, ());
     let instance = Linker::new(engine).instantiate(&mut store, &module).unwrap();
@@ -22,7 +22,7 @@ fn instance(engine: &Engine, source: &str) -> (Store<()>, Module, Instance) {
 }
 
 /// Calls `main` with an argument, with exits by several seeds, and checks the result. Returns how often code was left.
-fn taken(source: &str, n: i64, expected: i64, configure: impl Fn(&mut Config)) -> u64 {
+pub(crate) fn taken(source: &str, n: i64, expected: i64, configure: impl Fn(&mut Config)) -> u64 {
     let mut n_taken = 0;
     for seed in 0..20 {
         let engine = engine(seed, &configure);
@@ -58,9 +58,15 @@ fn sum(n: i64) -> i64 {
     (1..=n).rev().fold(0, round)
 }
 
+/// The number of exits in one activation: ten millions if `SLOTVM_FULL=1`.
+pub(crate) fn many() -> i64 {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    if is_full { 10_000_000 } else { 100_000 }
+}
+
 #[test]
 fn a_loop_is_left_and_entered_again() {
-    let n = 100_000;
+    let n = many();
     let n_taken = taken(LOOP, n, sum(n), |_| {});
     assert!(n_taken > n as u64, "{n_taken}");
 }
@@ -86,7 +92,7 @@ const TAIL_CALLS: &str = "
 
 #[test]
 fn the_native_stack_does_not_grow_with_exits() {
-    let n = 30_000;
+    let n = many();
     for passes in ["all", "-inline"] {
         let n_taken = taken(TAIL_CALLS, n, n / 2 * 8, |config| {
             config.max_native_stack(128 << 10).passes(passes.parse().unwrap());

@@ -1,8 +1,11 @@
 //! Native code that is left in the body of a function that was inlined: each function has its frame in the interpreter.
 
 use slotvm::{
-    Config, Engine, Error, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
+    Config, Engine, Error, Instance, Limits, Linker, Module, Store, Tier, TierCompilation,
+    TierThresholds, TrapCode,
 };
+
+use crate::exits::{self, instance, many, taken};
 
 /// A function with a way that is rare, one that calls it while operands wait that are locals, constants and results, and a
 /// loop that calls that. The rare way of 1 divides by zero if `x` is 7.
@@ -90,6 +93,86 @@ fn frames_of_callers_are_left() {
         let n_exits = tiered.module.exits_taken() - before;
         assert_eq!(n_exits, u64::from(way != 0), "{n} {way}");
     }
+}
+
+/// A loop that calls a function with two ways.
+const LOOP: &str = "
+    export \"main\" func main
+    func step(sum: i64, n: i64) -> i64 {
+      local.get n  i64.const 3  i64.and  i64.eqz  br_if other
+      local.get sum  local.get n  i64.add  return
+    other:
+      local.get sum  i64.const 2  i64.mul  local.get n  i64.xor  return
+    }
+    func main(n: i64) -> i64 {
+      local sum: i64
+    next:
+      local.get sum  local.get n  call step  local.set sum
+      local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+      local.get sum  return
+    }";
+
+#[test]
+fn stacks_do_not_grow_with_exits() {
+    let n = many();
+    let round = |sum: i64, n: i64| match n & 3 {
+        0 => sum.wrapping_mul(2) ^ n,
+        _ => sum.wrapping_add(n),
+    };
+    let expected = (1..=n).rev().fold(0, round);
+    let n_taken = taken(LOOP, n, expected, |config| {
+        let limits = Limits { interp_frames_max: 4, interp_cells_max: 40, ..Limits::default() };
+        config.max_native_stack(128 << 10).limits(limits);
+    });
+    assert!(n_taken > n as u64, "{n_taken}");
+}
+
+/// Two functions that call each other, where the second one is inlined into the first.
+const RECURSION: &str = "
+    export \"main\" func main
+    func main(n: i64) -> i64 {
+      local.get n  i64.const 2  i64.lt_s  br_if end
+      i64.const 0  local.get n  call both  i64.add  return
+    end:
+      local.get n  return
+    }
+    func both(n: i64) -> i64 {
+      local.get n  i64.const 1  i64.and  i64.eqz  br_if even
+      local.get n  i64.const 1  i64.sub  call main
+      local.get n  i64.const 2  i64.sub  call main
+      i64.add  return
+    even:
+      local.get n  i64.const 2  i64.sub  call main
+      local.get n  i64.const 1  i64.sub  call main
+      i64.add  return
+    }";
+
+/// Where there is no room for one of the frames, all of them are named.
+#[test]
+fn the_stack_may_overflow_where_frames_of_callers_are_left() {
+    let mut n_at_exits = 0;
+    for seed in 0..40 {
+        let engine = exits::engine(seed, |config| {
+            let interp_cells_max = 500 + seed as u32 % 8;
+            config.limits(Limits { interp_cells_max, ..Limits::default() });
+        });
+        let (mut store, module, instance) = instance(&engine, RECURSION);
+        let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
+        assert_eq!(main.call(&mut store, 10).unwrap(), 55);
+        let error = main.call(&mut store, 1 << 40).unwrap_err();
+        let Error::Trap(trap) = &error else { panic!("seed {seed}: {error}") };
+        assert_eq!(trap.code, TrapCode::StackOverflow, "seed {seed}");
+        let alternate = trap.frames.windows(2).all(|pair| pair[0].func != pair[1].func);
+        assert!(alternate, "seed {seed}: {error}");
+        let calls = trap.frames[1..].iter().all(|frame| {
+            let body = module.verified().body(frame.func).expect("it is defined");
+            body.blocks.iter().all(|block| block.start != frame.offset)
+        });
+        assert!(calls, "seed {seed}: {error}");
+        n_at_exits += usize::from(trap.frames[0].offset > 0);
+        assert_eq!(main.call(&mut store, 10).unwrap(), 55);
+    }
+    assert!((1..40).contains(&n_at_exits), "{n_at_exits}");
 }
 
 /// A generator of functions that call those before them, with operands of all kinds waiting.
