@@ -25,7 +25,7 @@ mod plan;
 mod splice;
 mod tables;
 
-use std::fmt;
+use std::collections::HashMap;
 
 use slotvm_bytecode::VerifiedModule;
 
@@ -49,19 +49,13 @@ pub struct InlineReport {
 }
 
 /// The exits of the bodies of functions that are inlined.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub struct BodyExits<'a> {
-    /// The blocks of a function in whose place its body leaves for the interpreter, in ascending order, as
+    /// The blocks of functions in whose place their bodies leave for the interpreter, in ascending order, as
     /// [`possible_exits`](crate::construction::build::possible_exits) are. Not the first one.
-    pub blocks: &'a (dyn Fn(u32) -> Vec<u32> + Sync),
+    pub blocks: &'a HashMap<u32, Vec<u32>>,
     /// The maximum number of cells of the frames that an exit leaves.
     pub cells_max: u32,
-}
-
-impl fmt::Debug for BodyExits<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyExits").field("cells_max", &self.cells_max).finish_non_exhaustive()
-    }
 }
 
 /// Inlines calls in the slot form of a function of the module, which was made with the given options. Bodies may have exits;

@@ -4,12 +4,14 @@
 //! enough to tell. If code is left too often, a newer version is made, without exits for blocks that have run by then, and
 //! at last one without any.
 
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{Op, VerifiedModule};
 use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Part, TieredCode};
 use slotvm_ssa::construction::build::{paying_exits, possible_exits};
+use slotvm_ssa::passes::inline::may_be_inlined;
 
 use crate::config::Config;
 use crate::native::scheduling::payback;
@@ -21,34 +23,64 @@ const VERSIONS_MAX: u32 = 2;
 /// Calls of a function, or rounds of a loop, after which a block in it that has not run is taken for one that never runs.
 const RAN_MIN: u32 = 100;
 
+/// The functions that a function calls, directly or by others, whose blocks are looked at, at most.
+const BODIES_MAX: usize = 256;
+
 /// The exits of a version of code.
-pub(super) struct VersionExits<'m> {
+#[derive(Debug)]
+pub(super) struct VersionExits {
     /// The blocks, in ascending order.
     pub(super) blocks: Vec<u32>,
-    /// Those of a function that is inlined.
-    pub(super) bodies: Box<dyn Fn(u32) -> Vec<u32> + Sync + 'm>,
+    /// Those of functions that may be inlined, as far as they have any.
+    pub(super) bodies: HashMap<u32, Vec<u32>>,
     pub(super) version: Arc<CodeVersion>,
 }
 
 /// The exits of a version of the code of a part, before which there were so many: of a function that is entered at its start
 /// or in some of its loops, and has `n_all` instructions.
-pub(super) fn of_version<'m>(
-    module: &'m VerifiedModule,
+pub(super) fn of_version(
+    module: &VerifiedModule,
     code: &TieredCode,
     (part, number): (Part, u32),
     loops: &[u32],
     n_all: u32,
-    config: &'m Config,
-) -> Option<VersionExits<'m>> {
+    config: &Config,
+) -> Option<VersionExits> {
     if number >= VERSIONS_MAX {
         return None;
     }
-    let blocks = blocks(module, code, part.func(), number, loops, config);
-    let code_of_bodies = code.clone();
-    let bodies = move |func| self::blocks(module, &code_of_bodies, func, number, &[], config);
+    let of_func = |func, loops| blocks(module, code, func, number, loops, config);
+    let (blocks, bodies) = (of_func(part.func(), loops), bodies(module, part.func(), of_func));
+    if blocks.is_empty() && bodies.is_empty() {
+        return None;
+    }
     let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
     let version = Arc::new(CodeVersion::new(part, number, n_exits));
-    Some(VersionExits { blocks, bodies: Box::new(bodies), version })
+    Some(VersionExits { blocks, bodies, version })
+}
+
+/// The exits of the functions that a function calls, directly or by others, as far as they may be inlined.
+fn bodies<'l>(
+    module: &VerifiedModule,
+    func: u32,
+    exits: impl Fn(u32, &'l [u32]) -> Vec<u32>,
+) -> HashMap<u32, Vec<u32>> {
+    let (mut found, mut seen) = (HashMap::new(), HashSet::from([func]));
+    let mut work = vec![func];
+    while let Some(caller) = work.pop() {
+        let body = module.body(caller).expect("the module defines the function");
+        let insts = body.blocks.iter().flat_map(|block| module.insts(caller, block));
+        for (_, inst) in insts.filter(|(_, inst)| inst.op == Op::Call) {
+            let callee = inst.imm.low();
+            let is_new = seen.len() <= BODIES_MAX && seen.insert(callee);
+            if is_new && may_be_inlined(module, callee) {
+                work.push(callee);
+                found.insert(callee, exits(callee, &[]));
+            }
+        }
+    }
+    found.retain(|_, blocks| !blocks.is_empty());
+    found
 }
 
 /// The blocks of a function in whose place a version of code is left that is entered in some of its loops, or at its start.

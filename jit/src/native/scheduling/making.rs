@@ -99,7 +99,7 @@ impl Maker {
         &self,
         index: usize,
         version: u32,
-        exits: Option<VersionExits<'_>>,
+        exits: Option<VersionExits>,
     ) -> Result<Placed, CompileError> {
         let (placed, _) = self.make_at(index, &[], version, exits)?;
         self.code.call_at(index, placed.address());
@@ -113,7 +113,7 @@ impl Maker {
         index: usize,
         loops: &[u32],
         version: u32,
-        exits: Option<VersionExits<'_>>,
+        exits: Option<VersionExits>,
     ) -> Result<(Placed, bool), CompileError> {
         let (module, func) = (&self.code.module, self.code.func(index));
         let share = match self.is_tiered() {
@@ -127,9 +127,9 @@ impl Maker {
         let exits = exits.as_ref().and_then(|exits| Some((exits, self.interpreter(func)?)));
         let exits = exits.map_or(FormExits::default(), |(exits, interpreter)| {
             let VersionExits { blocks, bodies, version } = exits;
-            let bodies = BodyExits { blocks: &**bodies, cells_max: EXIT_CELLS_MAX as u32 };
-            let code = Some(LeftCode { interpreter, version });
-            FormExits { blocks, bodies: Some(bodies), code }
+            let bodies = (!bodies.is_empty())
+                .then_some(BodyExits { blocks: bodies, cells_max: EXIT_CELLS_MAX as u32 });
+            FormExits { blocks, bodies, code: Some(LeftCode { interpreter, version }) }
         });
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));

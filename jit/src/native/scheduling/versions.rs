@@ -16,7 +16,7 @@ impl Maker {
         part: Part,
         version: u32,
         loops: &[u32],
-    ) -> Option<VersionExits<'_>> {
+    ) -> Option<VersionExits> {
         if !self.has_exits() {
             return None;
         }

@@ -127,8 +127,8 @@ pub(super) struct Forms<'a> {
     exits: Option<BodyExits<'a>>,
     /// The index of the form of each function that has one in the plan.
     found: HashMap<u32, usize, RandomState>,
-    /// The same of forms with exits, for those that have any.
-    with_exits: HashMap<u32, Option<usize>, RandomState>,
+    /// The same of forms with exits.
+    with_exits: HashMap<u32, usize, RandomState>,
     /// The index of the form of each leaf that was asked for, if there is one.
     leaves: HashMap<u32, Option<usize>>,
     /// Bytecode instructions that may still be looked at.
@@ -169,26 +169,22 @@ impl<'a> Forms<'a> {
     ) -> Option<usize> {
         let exits = self.exits?;
         let form = match self.with_exits.get(&func) {
-            Some(&form) => form?,
+            Some(&form) => form,
             None => {
-                let blocks = (exits.blocks)(func);
-                if blocks.is_empty() {
-                    self.with_exits.insert(func, None);
-                    return None;
-                }
+                let blocks = exits.blocks.get(&func)?;
                 let Cost { n_insts, has_loop } = self.kept.cost(self.module, func)?;
                 if n_insts > self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) {
                     return None;
                 }
                 self.left -= n_insts;
                 let (module, scratch) = (self.module, &mut *self.scratch);
-                let mut function = build_with_exits(module, func, &blocks, self.options, scratch);
+                let mut function = build_with_exits(module, func, blocks, self.options, scratch);
                 if self.has_names {
                     function.take_names(self.module);
                 }
                 forms.push(Arc::new(Form::new(function, self.module)));
                 let form = forms.len() - 1;
-                self.with_exits.insert(func, Some(form));
+                self.with_exits.insert(func, form);
                 form
             }
         };
