@@ -63,8 +63,8 @@ pub struct Function {
     pub slots: Vec<SlotData>,
     /// The frames in which the interpreter goes on after exits. The immediate of an exit is an index.
     pub exits: Vec<FrameState>,
-    /// What waits at calls whose callees may leave for the interpreter once they are inlined, in the order of the calls. Only in
-    /// slot form, up to inlining.
+    /// The values that wait at calls whose inlined bodies may have exits, in the order of the calls. Used by inlining, and empty
+    /// afterwards.
     pub waiting: Vec<WaitingCall>,
     /// Locations, by [`Loc`].
     pub locs: Vec<LocData>,
@@ -170,7 +170,7 @@ impl Function {
     }
 }
 
-/// A call, and what the interpreter may read of the frame that waits for it.
+/// A call, with the values that the interpreter may read in the caller's frame after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingCall {
     /// The call.
@@ -182,17 +182,17 @@ pub struct WaitingCall {
 /// A value in a frame that waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum WaitingValue {
-    /// What a slot has.
+    /// The current value of a slot.
     Slot(u32),
     /// An operand that is in no slot.
     Operand(Value),
 }
 
 impl Function {
-    /// What waits at a call, if it was noted.
+    /// The values that wait at a call, if they were recorded.
     pub(crate) fn waiting_at(&self, inst: Inst) -> Option<&WaitingCall> {
-        let at = self.waiting.binary_search_by_key(&inst, |call| call.inst).ok()?;
-        Some(&self.waiting[at])
+        let at = self.waiting.partition_point(|call| call.inst < inst);
+        self.waiting.get(at).filter(|call| call.inst == inst)
     }
 
     /// The type of a value that waits.

@@ -1,9 +1,6 @@
 //! Native code that is left in the body of a function that was inlined: each function has its frame in the interpreter.
 
-use slotvm::{
-    Config, Engine, Error, Instance, Limits, Linker, Module, Store, Tier, TierCompilation,
-    TierThresholds, TrapCode,
-};
+use slotvm::{Config, Engine, Error, Limits, Tier, TierCompilation, TierThresholds, TrapCode};
 
 use crate::exits::{self, instance, take_many};
 
@@ -55,43 +52,20 @@ fn engine(tier: Tier, configure: impl Fn(&mut Config)) -> Engine {
     Engine::new(&config).unwrap()
 }
 
-struct Program {
-    store: Store<()>,
-    module: Module,
-    instance: Instance,
-}
-
-impl Program {
-    fn new(engine: &Engine) -> Program {
-        let module = Module::from_text(engine, &source()).unwrap();
-        let mut store = Store::new(engine, ());
-        let instance = Linker::new(engine).instantiate(&mut store, &module).unwrap();
-        Program { store, module, instance }
-    }
-
-    fn run(&mut self, n: i64, way: i64) -> Result<i64, Error> {
-        let run = self.instance.get_typed_func::<(i64, i64), i64>(&self.store, "run").unwrap();
-        run.call(&mut self.store, (n, way))
-    }
-}
-
 #[test]
 fn frames_of_callers_are_left() {
-    let mut interpreted = Program::new(&engine(Tier::Interpreter, |_| {}));
-    let mut tiered = Program::new(&engine(Tier::Auto, |_| {}));
+    let [mut interpreted, mut tiered] = [Tier::Interpreter, Tier::Auto].map(|tier| {
+        let (store, module, instance) = instance(&engine(tier, |_| {}), &source());
+        let run = instance.get_typed_func::<(i64, i64), i64>(&store, "run").unwrap();
+        (store, module, run)
+    });
     // A division by zero, too.
     for (n, way) in [(1_000, 0), (1_000, 1), (2, 3), (500, 0), (7, 9), (1, 7), (3, 5)] {
-        let before = tiered.module.exits_taken();
-        let (expected, found) = (interpreted.run(n, way), tiered.run(n, way));
-        match (expected, found) {
-            (Ok(expected), Ok(found)) => assert_eq!(found, expected, "{n} {way}"),
-            (expected, found) => {
-                let text = |result: Result<i64, Error>| format!("{:?}", result.unwrap_err());
-                assert_eq!(text(found), text(expected), "{n} {way}");
-            }
-        }
-        let n_exits = tiered.module.exits_taken() - before;
-        assert_eq!(n_exits, u64::from(way != 0), "{n} {way}");
+        let before = tiered.1.exits_taken();
+        let [expected, found] = [&mut interpreted, &mut tiered]
+            .map(|(store, _, run)| format!("{:?}", run.call(store, (n, way))));
+        assert_eq!(found, expected, "{n} {way}");
+        assert_eq!(tiered.1.exits_taken() - before, u64::from(way != 0), "{n} {way}");
     }
 }
 
@@ -260,10 +234,7 @@ fn generated_functions_do_the_same() {
         };
         let mut outcomes = [Tier::Interpreter, Tier::Auto].map(|tier| {
             let engine = engine(tier, configure);
-            let module =
-                Module::from_text(&engine, &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-            let mut store = Store::new(&engine, ());
-            let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+            let (mut store, module, instance) = instance(&engine, &text);
             let f = instance.get_typed_func::<(i64, i64), i64>(&store, "f").unwrap();
             let outcomes: Vec<String> = (0..300)
                 .map(|i| {

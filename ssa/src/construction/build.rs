@@ -64,7 +64,7 @@ pub struct BuildOptions {
     pub stack_cells: bool,
     /// Whether the host can interrupt the function, at blocks with [`slotvm_bytecode::verified::Block::polls`].
     pub polls: bool,
-    /// Whether it is noted what waits at calls that may be inlined ([`Function::waiting`]).
+    /// Whether the values that wait at calls are recorded ([`Function::waiting`]).
     pub waits: bool,
 }
 

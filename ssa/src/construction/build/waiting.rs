@@ -1,12 +1,10 @@
-//! What the interpreter may read of a frame after a call that the frame waits for.
+//! Values of a frame that the interpreter may read after a call.
 //!
 //! Where a call is inlined and native code is left in its body, the interpreter gets a frame that waits for the callee's, as if
 //! it had made the call itself. It goes on after the call, in the middle of a block, where not all operands lie in their own
 //! cells: one that is a local is read from the local's cell when it is used. So such a frame has the operands below the
 //! arguments, the locals that are live where the block ends, and all that the block mentions. These are some more than are
 //! read: an operand can only be a local that its block has read or written.
-
-use slotvm_bytecode::VerifiedModule;
 
 use super::Builder;
 use super::exits::for_each_access;
@@ -23,19 +21,16 @@ const WAITING_CELLS_MAX: u32 = 128;
 /// The number of values in the frames of a function after which no more is noted.
 const WAITING_VALUES_MAX: usize = 1 << 16;
 
-/// The maximum number of bytes of code of a function whose calls are noted: no larger one is inlined.
+/// The maximum number of bytes of code of a callee. Bodies of larger ones are compiled whole where they are inlined.
 const CALLEE_BYTES_MAX: usize = 1 << 12;
 
 impl<S: Slots> Builder<'_, S> {
-    /// Notes what waits at a call that comes next, if its callee may be inlined. It has so many arguments.
+    /// Records the values that wait at the next call, which has `n_args` arguments, if the callee may be inlined.
     pub(super) fn note_waiting(&mut self, callee: u32, n_args: usize) {
-        let is_small = |module: &VerifiedModule| {
-            module.func(callee).is_some_and(|func| func.code.len() <= CALLEE_BYTES_MAX)
-        };
-        if self.n_waiting > WAITING_VALUES_MAX
-            || self.body.n_cells() > WAITING_CELLS_MAX
-            || !is_small(self.module)
-        {
+        let callee = self.module.func(callee);
+        let is_small = callee.is_some_and(|func| func.code.len() <= CALLEE_BYTES_MAX);
+        let is_large = self.body.n_cells() > WAITING_CELLS_MAX;
+        if !is_small || is_large || self.n_waiting > WAITING_VALUES_MAX {
             return;
         }
         if self.waiting_locals.is_none() {
