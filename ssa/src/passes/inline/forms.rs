@@ -35,7 +35,9 @@ pub(super) struct Form {
     pub(super) n_exits: u32,
     /// Whether it is only the [leaf](super::leaf) of a function.
     pub(super) is_leaf: bool,
-    /// The maximum number of cells of the frame that one of its exits leaves.
+    /// The number of its exits for the interpreter.
+    pub(super) n_left: u32,
+    /// The maximum number of cells of the frame that one of these leaves.
     pub(super) exit_cells: u32,
 }
 
@@ -316,6 +318,7 @@ impl Form {
             is_for_tails: false,
             n_exits: 0,
             is_leaf: false,
+            n_left: 0,
             exit_cells: 0,
         };
         let mut blocks = Vec::new();
@@ -338,6 +341,11 @@ impl Form {
         Form { function, ..form }
     }
 
+    /// Its size where frames of so many cells wait for it: each exit writes them all.
+    pub(super) fn size_below(&self, waiting_cells: Option<u32>) -> u32 {
+        self.size.saturating_add(self.n_left.saturating_mul(waiting_cells.unwrap_or(0)))
+    }
+
     fn count(&mut self, f: &Function, inst: Inst, module: &VerifiedModule) {
         let opcode = f.opcode(inst);
         let Opcode::Op(op) = opcode else {
@@ -345,6 +353,7 @@ impl Form {
                 let cells =
                     f.operands(inst).iter().map(|&value| f.value_type(value).cells() as u32);
                 self.exit_cells = self.exit_cells.max(cells.sum());
+                self.n_left += 1;
             }
             self.size += u32::from(!matches!(opcode, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)));
             return;

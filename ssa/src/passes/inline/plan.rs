@@ -79,7 +79,7 @@ impl Plan {
         plan.consider(0, &mut forms, &mut queue, &mut candidates);
         while let Some((_, _, Reverse(candidate))) = queue.pop() {
             let node: Node = candidates[candidate];
-            let size = plan.forms[node.form].size;
+            let size = plan.forms[node.form].size_below(node.waiting_cells);
             let (caller, inst) = node.caller.expect("the root is no candidate");
             if plan.n_added + size > limits.added_max {
                 let callee = plan.forms[node.form].function.func;
@@ -125,7 +125,7 @@ impl Plan {
     }
 
     fn queue(&self, node: Node, queue: &mut BinaryHeap<Priority>, candidates: &mut Vec<Node>) {
-        let size = self.forms[node.form].size;
+        let size = self.forms[node.form].size_below(node.waiting_cells);
         queue.push((node.loop_depth, Reverse(size), Reverse(candidates.len())));
         candidates.push(node);
     }
@@ -163,7 +163,11 @@ impl Plan {
         };
         let waiting_cells = waiting_cells.filter(|_| n_recursions == 0);
         let with_exits = waiting_cells
-            .and_then(|cells| forms.find_with_exits(callee, cells, size_max, &mut self.forms));
+            .and_then(|cells| forms.find_with_exits(callee, cells, size_max, &mut self.forms))
+            .filter(|&form| {
+                let form = &self.forms[form];
+                form.size_below(waiting_cells) <= size_max(form.has_loop)
+            });
         let form = match with_exits {
             Some(form) => form,
             None => forms.find(callee, size_max, &mut self.forms)?,

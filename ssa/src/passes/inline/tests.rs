@@ -552,3 +552,18 @@ fn bodies_are_whole_where_frames_cannot_be_left() {
     let tail = RARE.replace(tail, "drop drop drop local.get b  return_call rare");
     assert!(!with_rare_exits(&tail, 100).contains("exit"), "a tail call leaves no frame");
 }
+
+/// Each value that an exit leaves is an instruction, whoever's frame it is in.
+#[test]
+fn exits_count_by_the_values_of_all_frames() {
+    let with_locals = |n: usize| {
+        let locals = "local i64  ".repeat(n);
+        let reads: String = (0..n).map(|i| format!("local.get {}  i64.add  ", i + 4)).collect();
+        let source = RARE.replace("CALL", "call").replace("local d: i64", "local d: i64  LOCALS");
+        source
+            .replace("LOCALS", &locals)
+            .replace("local.get c  i64.add", &format!("local.get c  i64.add  {reads}"))
+    };
+    assert!(with_rare_exits(&with_locals(0), 256).contains("exit"));
+    assert!(!with_rare_exits(&with_locals(20), 256).contains("exit"), "20 more values");
+}
