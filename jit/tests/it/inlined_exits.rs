@@ -154,7 +154,10 @@ struct Generator {
     depth: usize,
 }
 
-const LOCALS: [&str; 4] = ["p", "q", "r", "s"];
+const LOCALS: [&str; 4] = ["p", "q", "2", "3"];
+
+/// The first of the functions that have loops.
+const LOOPS: u64 = 4;
 
 impl Generator {
     fn below(&mut self, n: u64) -> u64 {
@@ -170,7 +173,9 @@ impl Generator {
 
     /// Some instructions that neither branch nor leave operands.
     fn line(&mut self, func: u64) {
-        for _ in 0..4 + self.below(12) {
+        // The first functions are small enough to be inlined into the loops of the last ones.
+        let more = if func < LOOPS { 3 } else { 12 };
+        for _ in 0..3 + self.below(more) {
             let local = LOCALS[self.below(4) as usize];
             match (self.below(9), self.depth) {
                 (0 | 1, _) | (_, 0) => self.op(&format!("local.get {local}"), 1),
@@ -196,12 +201,15 @@ impl Generator {
         self.text.push('\n');
     }
 
-    /// A function of two parameters, with one or two results by its number.
+    /// A function of two parameters, with one or two results by its number. The last ones have loops.
     fn func(&mut self, func: u64) {
         let results = ["i64", "(i64, i64)"][func as usize % 2];
-        self.text +=
-            &format!("func f{func}(p: i64, q: i64) -> {results} {{ local r: i64 local s: i64\n");
-        for block in 0..1 + self.below(4) {
+        self.text += &format!("func f{func}(p: i64, q: i64) -> {results} {{ local 3 i64\n");
+        let (has_loop, n_blocks) = (func >= LOOPS, 1 + self.below(2));
+        if has_loop {
+            self.text.push_str("i64.const 3  local.set 4\nround: ");
+        }
+        for block in 0..n_blocks {
             self.line(func);
             let bit = 1 + self.below(15);
             self.text +=
@@ -209,8 +217,13 @@ impl Generator {
             self.line(func);
             self.text += &format!("l{block}: ");
         }
-        let more = ["", "local.get s  "][func as usize % 2];
-        self.text += &format!("{more}local.get q  local.get r  i64.add  return }}\n");
+        if has_loop {
+            let next =
+                "local.get 4  i64.const 1  i64.sub  local.tee 4  i64.eqz  i32.eqz  br_if round\n";
+            self.text.push_str(next);
+        }
+        let more = ["", "local.get 3  "][func as usize % 2];
+        self.text += &format!("{more}local.get q  local.get 2  i64.add  return }}\n");
     }
 
     fn module(seed: u64) -> String {
