@@ -42,6 +42,8 @@ pub struct VerifiedModule {
     pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
     pub(crate) referenced_funcs: Vec<u32>,
+    /// See [`VerifiedModule::funcs_with_references`].
+    pub(crate) funcs_with_references: OnceLock<Box<[u32]>>,
     /// The tables of functions that nothing outside of the module can write, in ascending order.
     pub(crate) private_tables: Vec<u32>,
     /// Those of them that no function writes, once somebody has asked.
@@ -481,15 +483,26 @@ impl VerifiedModule {
         &self.referenced_funcs
     }
 
+    /// The functions to which each instance has references before code runs, in ascending order: those that `ref.func` in code,
+    /// element segments and the values of globals refer to. Found when somebody first asks.
+    pub fn funcs_with_references(&self) -> &[u32] {
+        self.funcs_with_references.get_or_init(|| {
+            let mut funcs = self.referenced_funcs.clone();
+            self.module.for_each_ref(|func| funcs.push(func));
+            funcs.sort_unstable();
+            funcs.dedup();
+            funcs.into()
+        })
+    }
+
     /// Whether each function of the index space can be called other than by a `call` or `return_call` of the module: it is
     /// imported, exported, or the start function, or something refers to it.
     pub fn can_be_entered(&self) -> Vec<bool> {
         let mut can_be_entered = vec![false; self.func_types.len()];
         let mut enter = |func: u32| can_be_entered[func as usize] = true;
         (0..self.n_imported_funcs).for_each(&mut enter);
-        self.referenced_funcs.iter().copied().for_each(&mut enter);
-        self.module.start.into_iter().for_each(&mut enter);
-        self.module.for_each_ref(enter);
+        self.funcs_with_references().iter().copied().for_each(&mut enter);
+        self.module.start.into_iter().for_each(enter);
         can_be_entered
     }
 

@@ -96,6 +96,7 @@ pub(crate) fn verify_by(
         uses_indexed: found.uses_indexed,
         uses_vectors: found.uses_vectors,
         referenced_funcs,
+        funcs_with_references: OnceLock::new(),
         module,
     })
 }
