@@ -99,6 +99,7 @@ use std::sync::Arc;
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, Module as Bytecode, Op, ValType, VerifiedModule, text};
 use slotvm_runtime::Error;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::verify::{Form, verify};
 
 use input::{Import, Input};
@@ -303,7 +304,8 @@ fn check_function(module: &VerifiedModule, function: &Function) -> Result<(), Er
         Error::compile(format!("the slot form of function {func}, {name:?}: {violation}"))
     })?;
     let mut insts = function.blocks().flat_map(|block| function.insts(block));
-    if insts.any(|&inst| function.opcode(inst).mnemonic() == Op::RefFunc.mnemonic()) {
+    let handles = [Opcode::Op(Op::RefFunc), Opcode::Ir(IrOp::RefIsFunc)];
+    if insts.any(|&inst| handles.contains(&function.opcode(inst))) {
         return Err(no_ref_func(name));
     }
     Ok(())

@@ -101,6 +101,9 @@ pub struct Shared {
     pub selector: u32,
     /// The exit that native code is being left at, or null. Native code writes it, right before it is left.
     pub exit: *const Exit,
+    /// The function that was called where native code is left after an indirect call: a cell of its handle. Native code writes
+    /// it as it writes the exit.
+    pub exit_callee: u64,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -126,6 +129,7 @@ impl Shared {
         poll: None,
         selector: 0,
         exit: ptr::null(),
+        exit_callee: 0,
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
@@ -320,6 +324,7 @@ offsets! {
     SHARED_POLL = Shared.poll;
     SHARED_SELECTOR = Shared.selector;
     SHARED_EXIT = Shared.exit;
+    SHARED_EXIT_CALLEE = Shared.exit_callee;
     SHARED_EXIT_CELLS = Shared.exit_cells;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;

@@ -72,16 +72,27 @@ pub struct Exit {
     n_taken: AtomicU64,
 }
 
-/// The frame in which the interpreter goes on, at the start of a basic block, before the block's charges. Native code knows
-/// the values of some cells; nobody reads others before they are written.
+/// The frame in which the interpreter goes on. Native code knows the values of some cells; nobody reads others before they are
+/// written.
 #[derive(Debug)]
 pub struct ExitFrame {
     /// The function, in the index space of the module.
     pub func: u32,
-    /// The number of the block in [`Body::blocks`](slotvm_bytecode::verified::Body::blocks).
-    pub block: u32,
+    /// Where it goes on.
+    pub place: ExitPlace,
     /// The cells of the frame that get the cells in [`Shared::exit_cells`](crate::context::Shared::exit_cells), in their order.
     pub cells: Box<[u32]>,
+}
+
+/// A place of the bytecode where the interpreter goes on after an exit.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ExitPlace {
+    /// The start of a basic block, before its charges: its number in
+    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks).
+    Block(u32),
+    /// After an indirect call that is no tail call, at this code offset. Its results are in cells of the frame, and native code
+    /// has written what it called to [`Shared::exit_callee`](crate::context::Shared::exit_callee).
+    Call(u32),
 }
 
 /// A frame that waits for one whose function was inlined there. It goes on after the call.
@@ -89,7 +100,7 @@ pub struct ExitFrame {
 pub struct WaitingFrame {
     /// The function, in the index space of the module.
     pub func: u32,
-    /// The code offset of the call, which is direct and no tail call.
+    /// The code offset of the call, which is no tail call.
     pub call: u32,
     /// As in [`ExitFrame`]: the cells that follow those of the frames that this one waits for.
     pub cells: Box<[u32]>,

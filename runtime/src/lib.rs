@@ -85,7 +85,7 @@ pub mod native {
     pub use crate::calls::instantiate::Natives;
     pub use crate::context::*;
     pub use crate::data::Data;
-    pub use crate::exit::{CodeVersion, EXIT_CELLS_MAX, Exit, ExitFrame, WaitingFrame};
+    pub use crate::exit::{CodeVersion, EXIT_CELLS_MAX, Exit, ExitFrame, ExitPlace, WaitingFrame};
     pub use crate::interp::interpret;
     pub use crate::memory::image::MemoryImage;
     pub use crate::memory::linear::access_end_max;

@@ -31,6 +31,7 @@ pub(crate) mod names;
 pub mod parse;
 pub mod print;
 pub(crate) mod replacements;
+pub(crate) mod split;
 pub mod verify;
 pub mod work;
 
@@ -63,8 +64,8 @@ pub struct Function {
     pub slots: Vec<SlotData>,
     /// The frames in which the interpreter goes on after exits. The immediate of an exit is an index.
     pub exits: Vec<FrameState>,
-    /// The values that wait at calls whose inlined bodies may have exits, in the order of the calls. Used by inlining, and empty
-    /// afterwards.
+    /// The values that wait at calls whose inlined bodies may have exits, or after which there may be one, in the order of the
+    /// calls. Used by inlining, and empty afterwards.
     pub waiting: Vec<WaitingCall>,
     /// Locations, by [`Loc`].
     pub locs: Vec<LocData>,
@@ -177,6 +178,8 @@ pub struct WaitingCall {
     pub inst: Inst,
     /// The values by the cells where they lie; the first of two for a vector.
     pub values: Vec<(u32, WaitingValue)>,
+    /// The cell where the callee's frame starts, and where its results are after the call.
+    pub args: u32,
 }
 
 /// A value in a frame that waits.

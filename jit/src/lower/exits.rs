@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cranelift_codegen::ir::{self, InstBuilder};
 use slotvm_bytecode::ValType;
-use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Exit, ExitFrame, WaitingFrame, offsets};
+use slotvm_runtime::native::{
+    CodeVersion, EXIT_CELLS_MAX, Exit, ExitFrame, ExitPlace, WaitingFrame, offsets,
+};
 use slotvm_ssa::ir::entity::{Inst, Value};
 use slotvm_ssa::ir::frame::{FramePlace, FrameState};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
@@ -72,11 +74,17 @@ fn exit(
         values = outer;
         let of_value = |(&value, &place): (&Value, &FramePlace)| match place {
             FramePlace::Cell(cell) => cell..cell + func.value_type(value).cells() as u32,
+            // It goes elsewhere.
+            FramePlace::Callee => 0..0,
             FramePlace::FrameSp | FramePlace::Block => unreachable!("an exit writes cells"),
         };
         own.iter().zip(&state.places).flat_map(of_value).collect()
     };
-    let at = ExitFrame { func: state.func, block: state.blocks[0], cells: cells(state) };
+    let place = match state.call {
+        Some(call) => ExitPlace::Call(call),
+        None => ExitPlace::Block(state.blocks[0]),
+    };
+    let at = ExitFrame { func: state.func, place, cells: cells(state) };
     let waiting = state.frames().skip(1).map(|state| {
         let call = state.call.expect("a frame that waits has made a call");
         WaitingFrame { func: state.func, call, cells: cells(state) }
@@ -93,9 +101,19 @@ impl Lowering<'_, '_> {
         let exits = self.options.exits.as_ref().expect("code with exits is given them");
         let exit = exits.address(func.imm(inst).low() as usize);
         let (shared, flags) = (self.shared(), self.context_flags());
-        let types: Vec<ValType> =
-            func.operands(inst).iter().map(|&value| func.value_type(value)).collect();
-        for (&operand, (offset, ty)) in func.operands(inst).iter().zip(abi::in_cells(&types)) {
+        let state = &func.exits[func.imm(inst).low() as usize];
+        let mut operands = Vec::with_capacity(func.operands(inst).len());
+        for (&operand, place) in func.operands(inst).iter().zip(state.places()) {
+            match place {
+                FramePlace::Callee => {
+                    let callee = self.value(operand);
+                    self.builder.ins().store(flags, callee, shared, offsets::SHARED_EXIT_CALLEE);
+                }
+                _ => operands.push(operand),
+            }
+        }
+        let types: Vec<ValType> = operands.iter().map(|&value| func.value_type(value)).collect();
+        for (operand, (offset, ty)) in operands.into_iter().zip(abi::in_cells(&types)) {
             debug_assert!((offset as usize) < EXIT_CELLS_MAX * CELL_BYTES as usize);
             let cell = self.cell_of(self.value(operand));
             let at = offsets::SHARED_EXIT_CELLS + offset;

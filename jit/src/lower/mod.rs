@@ -425,6 +425,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
                     self.builder.ins().load(abi::clif_type(ty), flags, frame, at)
                 }
                 FramePlace::FrameSp => self.frame_sp(),
+                FramePlace::Callee => unreachable!("only exits have a callee"),
                 FramePlace::Block => {
                     let (shared, flags) = (self.shared(), self.context_flags());
                     self.builder.ins().load(ir::types::I32, flags, shared, offsets::SHARED_SELECTOR)
@@ -498,6 +499,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             IrOp::StackPop => self.lower_stack_pop(inst),
             IrOp::FramePush => self.lower_frame_push(inst),
             IrOp::FramePop => self.lower_frame_pop(inst),
+            IrOp::RefIsFunc => self.lower_ref_is_func(inst),
             IrOp::Exit => self.lower_exit(inst),
         }
     }

@@ -19,7 +19,7 @@ impl Lowering<'_, '_> {
             Op::GlobalGet => self.lower_global_get(inst, index),
             Op::GlobalSet => self.lower_global_set(inst, index),
             Op::RefFunc => {
-                let handle = self.context_array_entry(offsets::VMCTX_FUNC_HANDLES, index);
+                let handle = self.func_handle(index);
                 self.define_result(inst, handle);
             }
             Op::TableGet => {
@@ -131,6 +131,22 @@ impl Lowering<'_, '_> {
     }
 
     /// The address of an element of a table, or a trap if the index is out of bounds.
+    /// The handle of a function that has one in each instance.
+    fn func_handle(&mut self, func: u32) -> ir::Value {
+        self.context_array_entry(offsets::VMCTX_FUNC_HANDLES, func)
+    }
+
+    /// Compares a reference with the handle of a function, which exists, so it is not null.
+    pub(super) fn lower_ref_is_func(&mut self, inst: Inst) {
+        let func = self.func.imm(inst).low();
+        debug_assert!(self.module.funcs_with_references().binary_search(&func).is_ok());
+        let [reference] = self.operands(inst);
+        let handle = self.func_handle(func);
+        let is_same = self.builder.ins().icmp(IntCC::Equal, reference, handle);
+        let is_same = self.builder.ins().uextend(types::I32, is_same);
+        self.define_result(inst, is_same);
+    }
+
     pub(super) fn table_entry(&mut self, table: u32, index: ir::Value) -> ir::Value {
         let len = self.table_len(table);
         let index = self.builder.ins().uextend(POINTER, index);

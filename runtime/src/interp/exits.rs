@@ -13,13 +13,16 @@ use slotvm_bytecode::TrapCode;
 
 use super::activation::Activation;
 use super::translate::is_far;
-use crate::entities::InstanceId;
+use crate::context::FuncRecord;
+use crate::entities::{FuncHandle, InstanceId};
 use crate::error::{Error, Stop};
-use crate::exit::{Exit, ExitFrame, WaitingFrame, write};
+use crate::exit::{Exit, ExitFrame, ExitPlace, WaitingFrame, write};
+use crate::steps::callees::note;
 use crate::steps::code::{BlockStart, CallReturn};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::state::Landing;
+use crate::steps::target::CallTarget;
 use crate::store::Store;
 use crate::trap::Trap;
 
@@ -53,9 +56,19 @@ impl Activation<'_> {
         // SAFETY: what all instances share lives as long as the store, and no native code runs.
         let values = unsafe { &(*self.state.shared).exit_cells };
         let base = self.wait_for(exit, values, base)?;
-        let ExitFrame { func, block, ref cells } = *exit.at();
+        let ExitFrame { func, place, ref cells } = *exit.at();
         let target = self.module().interpreted(func);
-        let BlockStart { slot, accumulators } = self.module().places(target).blocks[block as usize];
+        let (slot, accumulators) = match place {
+            ExitPlace::Block(block) => {
+                let BlockStart { slot, accumulators } =
+                    self.module().places(target).blocks[block as usize];
+                (slot, accumulators)
+            }
+            ExitPlace::Call(call) => {
+                self.note_missed(target, call);
+                (self.call_return(target, call).slot, [None; 2])
+            }
+        };
         self.state.active = target;
         self.state.pc = &raw const target.running().instrs[slot as usize];
         let end = base + target.n_cells as usize;
@@ -63,7 +76,9 @@ impl Activation<'_> {
         let frame = &mut self.store.interp.stack.cells[base..end];
         write(cells, values, frame);
         let [int, float] = accumulators.map(|cell| cell.map_or(0, |cell| frame[cell as usize]));
-        let (pc, float, is_far) = (self.state.pc, f64::from_bits(float), is_far(target.n_cells));
+        let (pc, float) = (self.state.pc, f64::from_bits(float));
+        // After a call, code of large frames begins anew to compute beside them.
+        let is_far = is_far(target.n_cells) && matches!(place, ExitPlace::Block(_));
         self.state.landing = Landing { pc, int, float, is_far };
         self.look_at_memory();
         if is_last {
@@ -82,9 +97,7 @@ impl Activation<'_> {
         let mut base = base;
         for (i, frame) in exit.waiting().iter().enumerate().rev() {
             let target = self.module().interpreted(frame.func);
-            let calls = &self.module().places(target).calls;
-            let call = calls.binary_search_by_key(&frame.call, |call| call.call);
-            let CallReturn { slot, args, .. } = calls[call.expect("the function has the call")];
+            let CallReturn { slot, args, .. } = self.call_return(target, frame.call);
             let target = ptr::from_ref(target);
             // SAFETY: it is a target of an instance, which the store keeps.
             let (end, ret) = unsafe {
@@ -103,8 +116,32 @@ impl Activation<'_> {
         Ok(base)
     }
 
+    /// Where a function goes on after a call.
+    fn call_return(&self, target: &CallTarget, call: u32) -> CallReturn {
+        let calls = &self.module().places(target).calls;
+        let at = calls.binary_search_by_key(&call, |call| call.call);
+        calls[at.expect("the function has the call")]
+    }
+
+    /// Notes which function an indirect call has called in native code, which is left after it.
+    fn note_missed(&self, target: &CallTarget, call: u32) {
+        // SAFETY: what all instances share lives as long as the store, and no native code runs.
+        let callee = unsafe { (*self.state.shared).exit_callee };
+        let callee = FuncHandle::from_cell(callee).expect("a function was called");
+        let code = target.running();
+        if let Ok(at) = code.sites.binary_search_by_key(&call, |site| site.offset) {
+            note(&code.instrs[code.sites[at].slot as usize], self.defined(callee));
+        }
+    }
+
+    /// The number of a function among those that the module of the active instance defines, if it is one of that instance.
+    pub(super) fn defined(&self, func: FuncHandle) -> Option<u32> {
+        let FuncRecord { ctx, defined, .. } = self.store.func_record(func);
+        ptr::eq(ctx, self.state.ctx).then_some(defined)
+    }
+
     /// The reason for which the interpreter cannot go on after an exit, with the frames of a trap: its place is the start of
-    /// the block, before the first instruction that was made of it. The frames that wait are there.
+    /// the block, before the first instruction that was made of it, or the call. The frames that wait are there.
     pub(super) fn at_start(&self, exit: &Exit, stop: Stop) -> Stop {
         self.at_places(exit, 0, stop)
     }
@@ -114,9 +151,12 @@ impl Activation<'_> {
         let Stop::Trap(code) = stop else { return stop };
         let (at, instance) = (exit.at(), self.instance());
         let body = self.module().module().body(at.func).expect("the module defines it");
-        let start = body.blocks[at.block as usize].start;
+        let place = match at.place {
+            ExitPlace::Block(block) => body.blocks[block as usize].start,
+            ExitPlace::Call(call) => call,
+        };
         let missing = exit.waiting()[..n_missing].iter().map(|frame| (frame.func, frame.call));
-        let places = [(at.func, start)].into_iter().chain(missing);
+        let places = [(at.func, place)].into_iter().chain(missing);
         let mut error = Error::from(Trap::new(code, []));
         let frames = places.map(|(func, offset)| self.store.frame(instance, func, offset));
         error.add_frames(frames, 0);

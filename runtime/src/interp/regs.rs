@@ -50,11 +50,17 @@ impl<D> Regs<D> {
         unsafe { &*self.pc }
     }
 
+    /// A slot after the instruction.
+    #[inline(always)]
+    pub(super) fn slot(&self, slot: usize) -> &Instr {
+        // SAFETY: the translator has put as many slots after an instruction as its handler reads.
+        unsafe { &*self.pc.wrapping_add(slot) }
+    }
+
     /// The data in a slot after the instruction.
     #[inline(always)]
     pub(super) fn data(&self, slot: usize) -> u64 {
-        // SAFETY: the translator has put as many slots after an instruction as its handler reads.
-        unsafe { (*self.pc.wrapping_add(slot)).data() }
+        self.slot(slot).data()
     }
 
     #[inline(always)]

@@ -10,6 +10,7 @@ use super::activation::Activation;
 use super::vector;
 use crate::entities::FuncHandle;
 use crate::error::Stop;
+use crate::steps::callees::note;
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::state::State;
 use crate::steps::trace::TraceEvent;
@@ -55,10 +56,10 @@ fn after(instr: &Instr, slots: usize) -> *const Instr {
     ptr::from_ref(instr).wrapping_add(slots)
 }
 
-/// The data in the slot after an instruction.
-fn data(instr: &Instr) -> u64 {
-    // SAFETY: the translator has put a slot after each instruction whose handler or slow path reads it.
-    unsafe { (*after(instr, 1)).data() }
+/// The slot of data after an instruction.
+fn slot(instr: &Instr) -> &Instr {
+    // SAFETY: the translator has put a slot after each instruction whose handler or slow path reads it. It lives as long.
+    unsafe { &*after(instr, 1) }
 }
 
 slow_paths! {
@@ -112,7 +113,10 @@ slow_paths! {
     /// Calls a function of a table.
     fn call_indirect(activation, instr) {
         match callee(activation, instr) {
-            Ok(func) => activation.call(func, instr.ab(), after(instr, 2)),
+            Ok(func) => {
+                note(slot(instr), activation.defined(func));
+                activation.call(func, instr.ab(), after(instr, 2))
+            }
             Err(code) => Err(code.into()),
         }
     }
@@ -152,7 +156,7 @@ slow_paths! {
 
 /// The function that an indirect call means.
 fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, TrapCode> {
-    let (ty, place) = (data(instr) as u32, data(instr) >> 32);
+    let (ty, place) = (slot(instr).c, slot(instr).ab());
     let index =
         activation.store.interp.stack.cells[activation.index(activation.state.fp) + place as usize];
     let store = &activation.store;

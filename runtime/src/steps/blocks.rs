@@ -52,16 +52,24 @@ impl Blocks {
         instrs: &[Instr],
         ranges: impl Iterator<Item = Range<u32>>,
     ) -> Vec<u32> {
-        let mut ranges = ranges.peekable();
-        // The end of the ranges that have begun by now.
-        let mut end = 0;
+        let mut is_inside = inside(ranges);
         let never_ran = |&(_, slot): &(u32, u32)| {
-            while let Some(range) = ranges.next_if(|range| range.start <= slot) {
-                end = end.max(range.end);
-            }
-            slot < end && instrs[slot as usize].handler() == self.first
+            is_inside(slot) && instrs[slot as usize].handler() == self.first
         };
         let blocks = (0..).zip(self.slots.iter().copied());
         blocks.filter(never_ran).map(|(block, _)| block).collect()
+    }
+}
+
+/// Tells of slots, in ascending order, whether they are in one of some ranges, which come in the order of their starts.
+pub(super) fn inside(ranges: impl Iterator<Item = Range<u32>>) -> impl FnMut(u32) -> bool {
+    let mut ranges = ranges.peekable();
+    // The end of the ranges that have begun by now.
+    let mut end = 0;
+    move |slot| {
+        while let Some(range) = ranges.next_if(|range| range.start <= slot) {
+            end = end.max(range.end);
+        }
+        slot < end
     }
 }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::blocks::Blocks;
+use super::callees::CallSite;
 use super::instr::{Instr, StackOp};
 use crate::part::Part;
 
@@ -24,6 +25,8 @@ pub(crate) struct FuncCode {
     pub(crate) options: CodeOptions,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
+    /// The indirect calls for which it waits, in ascending order, if calls and rounds are counted.
+    pub(crate) sites: Box<[CallSite]>,
     /// Which blocks have run, if calls and rounds are counted.
     pub(crate) blocks: Blocks,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.

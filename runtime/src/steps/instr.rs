@@ -5,8 +5,9 @@
 //! instruction writes, where it writes one. Some instructions have a second slot after the first, for a constant
 //! that does not fit; a slot that holds data has no handler.
 //!
-//! All threads that run a module share its instructions. One word of them is written while they run: the handler of the
-//! first instruction of a block, once that block has run ([`super::blocks`]).
+//! All threads that run a module share its instructions. Two kinds of words are written while they run: the handler of the
+//! first instruction of a block, once that block has run ([`super::blocks`]), and the functions that an indirect call has
+//! called ([`super::callees`]).
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -31,7 +32,12 @@ impl Instr {
 
     /// Returns a slot of data.
     pub(crate) fn of_data(data: u64) -> Instr {
-        Instr::new(ptr::without_provenance(data as usize), 0, 0, 0)
+        Instr::of_data_and(data, 0, 0)
+    }
+
+    /// Returns a slot of data with other numbers beside it: [`Instr::ab`] and `c`.
+    pub(crate) fn of_data_and(data: u64, ab: u32, c: u32) -> Instr {
+        Instr::new(ptr::without_provenance(data as usize), ab as u16, (ab >> 16) as u16, c)
     }
 
     /// The address of a [`Handler`](super::state::Handler), if it is an instruction.
@@ -50,6 +56,11 @@ impl Instr {
     /// Lets another handler execute it. Threads may run it meanwhile.
     pub(crate) fn set_handler(&self, handler: *const ()) {
         self.handler.store(handler.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Writes data, if it is a slot of data. Threads may read it meanwhile.
+    pub(crate) fn set_data(&self, data: u64) {
+        self.set_handler(ptr::without_provenance(data as usize));
     }
 
     /// The lower half of `c`, for instructions that name four cells.

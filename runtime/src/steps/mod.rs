@@ -1,6 +1,7 @@
 //! Data of the interpreter in a store: code, stacks, and its state while it runs.
 
 pub(crate) mod blocks;
+pub(crate) mod callees;
 pub(crate) mod code;
 pub(crate) mod instr;
 pub(crate) mod module_code;

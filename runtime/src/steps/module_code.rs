@@ -6,12 +6,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::VerifiedModule;
 
+use super::blocks::inside;
+use super::callees::{CallSite, Callees};
 use super::code::{CodeOptions, Count, FuncCode, Places, find};
 use super::instr::Instr;
 use super::target::{CallTarget, TargetCode};
@@ -117,11 +120,24 @@ impl TieredCode {
         self.0.never_ran(func, n_times_min)
     }
 
+    /// The functions of the module that indirect calls in a function have called while it was interpreted, for those calls of
+    /// which all are known: one or two for each code offset, which are in ascending order. Tail calls are not among them, nor
+    /// calls where the function was called less often, and loops around them have gone round less often.
+    pub fn callees(&self, func: u32, n_times_min: u32) -> Vec<(u32, Vec<u32>)> {
+        self.0.callees(func, n_times_min)
+    }
+
     /// Whether a function was called, or a loop went round, since [`Tiers::hot`] was first told
     /// of it.
     pub fn has_gone_on(&self, part: Part) -> bool {
         self.0.has_gone_on(part)
     }
+}
+
+/// The slots of the parts of a function that were done so many times.
+fn often_done(code: &FuncCode, n_times_min: u32) -> impl Iterator<Item = Range<u32>> {
+    let often = code.counts.iter().filter(move |count| count.n_times() >= n_times_min);
+    often.map(|count| count.slots.clone())
 }
 
 /// A module as the interpreter runs it. Functions are translated when they are first called.
@@ -319,9 +335,21 @@ impl ModuleCode {
     fn never_ran(&self, func: u32, n_times_min: u32) -> Vec<u32> {
         let code = self.code_made(func);
         code.map_or(Vec::new(), |code| {
-            let often = code.counts.iter().filter(|count| count.n_times() >= n_times_min);
-            code.blocks.never_ran(&code.instrs, often.map(|count| count.slots.clone()))
+            code.blocks.never_ran(&code.instrs, often_done(code, n_times_min))
         })
+    }
+
+    /// See [`TieredCode::callees`].
+    fn callees(&self, func: u32, n_times_min: u32) -> Vec<(u32, Vec<u32>)> {
+        let Some(code) = self.code_made(func) else { return Vec::new() };
+        let n_imported = self.module.n_imported_funcs();
+        let of_site = |site: &CallSite| {
+            let callees = Callees::of_word(code.instrs[site.slot as usize].data());
+            (site.offset, callees.listed().map(|defined| n_imported + defined).collect())
+        };
+        let mut is_often = inside(often_done(code, n_times_min));
+        let all = code.sites.iter().filter(|site| is_often(site.slot)).map(of_site);
+        all.filter(|(_, callees): &(u32, Vec<u32>)| !callees.is_empty()).collect()
     }
 
     fn with_count<R>(&self, part: Part, f: impl FnOnce(&Count) -> R) -> Option<R> {

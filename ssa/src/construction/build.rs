@@ -22,12 +22,14 @@
 
 mod exits;
 pub mod frame;
+mod func_exits;
 mod insts;
 mod on_the_fly;
 mod operands;
 mod paying_exits;
 mod simplify;
 mod slots;
+mod speculation;
 mod stack;
 mod typing;
 mod waiting;
@@ -41,10 +43,13 @@ use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 use self::exits::Exits;
 pub use self::exits::possible_exits;
 use self::frame::{FrameSlot, frame_locals, frame_operands};
+pub use self::func_exits::{FuncExits, LikelyCall};
 use self::on_the_fly::OnTheFly;
 pub use self::operands::{OperandCounts, SLOT_FORM_OPERANDS_MAX, is_buildable};
 pub use self::paying_exits::paying_exits;
 use self::slots::{AsInsts, Slots};
+use self::speculation::speculate;
+pub use self::speculation::{LIKELY_CALLEES_MAX, possible_calls};
 use self::stack::{AbstractStack, StackScratch};
 use crate::construction::braun::{BraunOptions, BraunReport};
 use crate::construction::promote::PHI_OPERANDS_MAX;
@@ -116,19 +121,18 @@ pub fn build(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
-    build_at(module, func, &[], &[], options, scratch).0
+    build_at(module, func, &[], FuncExits::NONE, options, scratch).0
 }
 
-/// Makes the slot form of a function in which [exits](IrOp::Exit) are in the place of some blocks, by their numbers in
-/// ascending order. What only they lead to is left out.
+/// Makes the slot form of a function in which [exits](IrOp::Exit) are in the place of some blocks and after some calls. What
+/// only these blocks lead to is left out.
 ///
 /// # Panics
-/// As for [`build`], and if one of the blocks is the first one or has a frame that is too large
-/// ([`possible_exits`]).
+/// As for [`build`], and if one of the blocks is the first one.
 pub fn build_with_exits(
     module: &VerifiedModule,
     func: u32,
-    exits: &[u32],
+    exits: &FuncExits,
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
@@ -146,7 +150,7 @@ const ENTRY_SLOTS_MAX: u64 = 1 << 16;
 /// After Fink & Qian, "Design, Implementation and Evaluation of Adaptive Recompilation with On-Stack Replacement" (CGO
 /// 2003), section 3.2, where the entry is bytecode; here it is slot form, which is promoted like any other.
 ///
-/// Exits are in the place of some blocks, as in [`build_with_exits`].
+/// It has exits as in [`build_with_exits`].
 ///
 /// Returns `None` if an operand lies in different cells at different blocks, or there is too much to set.
 ///
@@ -156,7 +160,7 @@ pub fn build_loop(
     module: &VerifiedModule,
     func: u32,
     starts: &[u32],
-    exits: &[u32],
+    exits: &FuncExits,
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Option<Function> {
@@ -177,11 +181,11 @@ fn build_at(
     module: &VerifiedModule,
     func: u32,
     starts: &[u32],
-    exits: &[u32],
+    func_exits: &FuncExits,
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> (Function, bool) {
-    let exits = Exits::new(exits);
+    let exits = Exits::new(func_exits);
     let entered = if starts.is_empty() { &[0] } else { starts };
     assert!(!entered.iter().any(|&start| exits.has(start)), "what is entered is no exit");
     let empty = scratch.empty();
@@ -193,7 +197,9 @@ fn build_at(
     builder.starts = starts;
     builder.all_blocks(graph, dom, is_split);
     let fits = builder.fits;
-    (builder.finish().0, fits)
+    let (mut f, _) = builder.finish();
+    speculate(&mut f, &func_exits.calls);
+    (f, fits)
 }
 
 /// Options for building SSA form directly.
@@ -228,7 +234,7 @@ pub fn build_ssa(
 ) -> Option<(Function, BraunReport)> {
     let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
-    let exits = Exits::default();
+    let exits = Exits::new(FuncExits::NONE);
     let is_split = analyse(module, func, &[], &exits, graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
     let build = BuildOptions { waits: false, ..options.build };

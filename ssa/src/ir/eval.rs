@@ -32,6 +32,7 @@
 //! recursion; calls push on a stack of frames.
 
 mod instantiate;
+mod landing;
 mod memory;
 mod numeric;
 mod run;
@@ -171,8 +172,8 @@ impl<'a> Machine<'a> {
         Machine { module, functions, landings: Vec::new(), state }
     }
 
-    /// Adds forms that are entered at the blocks of exits. An exit continues in the form for its block, as native code
-    /// continues in the interpreter.
+    /// Adds slot forms that are entered at the blocks of exits, or have noted what waits at the calls after which frames go on.
+    /// An exit continues there, as native code continues in the interpreter.
     pub fn land_in(&mut self, landings: impl IntoIterator<Item = Function>) {
         self.landings.extend(landings);
     }

@@ -5,7 +5,7 @@
 //! So passes see these values where they see all others, and none of them knows of states. The places of a frame are made
 //! by [`crate::construction::build::frame`] alone.
 //!
-//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, with that of the caller after ` < ` if the function was inlined, as
+//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, or `f3 after 7: cell 0, callee`, with that of the caller after ` < ` if the function was inlined, as
 //! `f1 after 18: cell 2`.
 
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct FrameState {
     /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). If there are several, a value says which. A frame that waits
     /// has none.
     pub blocks: Vec<u32>,
-    /// The code offset of the call after which the frame goes on, if it waits.
+    /// The code offset of the call after which the frame goes on, if it waits or an exit is after a call.
     pub call: Option<u32>,
     /// The places of the first values, one for each.
     pub places: Vec<FramePlace>,
@@ -36,6 +36,8 @@ pub enum FramePlace {
     FrameSp,
     /// The number of the block, by its place among those of the state.
     Block,
+    /// None in the frame: the value is the function that was called, at an exit after an indirect call.
+    Callee,
 }
 
 impl FrameState {
@@ -56,6 +58,7 @@ impl fmt::Display for FramePlace {
             FramePlace::Cell(cell) => write!(f, "cell {cell}"),
             FramePlace::FrameSp => f.write_str("frame"),
             FramePlace::Block => f.write_str("block"),
+            FramePlace::Callee => f.write_str("callee"),
         }
     }
 }

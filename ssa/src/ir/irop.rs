@@ -16,6 +16,7 @@ macro_rules! for_each_ir_op {
         StackPop "stack.pop" Write 0 0 "Gives the immediate's number of cells back to the deterministic call stack.";
         FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, returns their address; traps if there are fewer.";
         FramePop "frame.pop" Write 0 0 "Gives the immediate's number of bytes back to the frame stack.";
+        RefIsFunc "ref.is_func" Pure 1 1 "Whether its operand is a reference to the function of the module that the immediate names: 1 or 0.";
         Exit "exit" Control 0 0 "Leaves for the interpreter, which goes on in the frame that the immediate names in the function's list of exits. Takes the values of the frame's places.";
     } };
 }

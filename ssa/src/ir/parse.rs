@@ -212,6 +212,9 @@ fn frame_place(code: &mut Cursor<'_>) -> Result<FramePlace, ParseError> {
     if code.eat("block") {
         return Ok(FramePlace::Block);
     }
+    if code.eat("callee") {
+        return Ok(FramePlace::Callee);
+    }
     code.expect("cell")?;
     Ok(FramePlace::Cell(code.number()?))
 }

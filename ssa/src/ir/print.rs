@@ -365,6 +365,8 @@ impl Printer<'_> {
                 let imm = f.imm(inst).low();
                 if op.is_slot_access() {
                     self.slot(imm)?;
+                } else if op == IrOp::RefIsFunc {
+                    write!(self.out, " f{imm}")?;
                 } else if op.has_imm() {
                     write!(self.out, " {imm}")?;
                 }

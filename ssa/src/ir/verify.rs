@@ -33,8 +33,9 @@
 //! 18. `locations`: the location of an instruction exists, its function exists, and it is inlined at an
 //!     earlier location.
 //! 19. `slots-distinct`: no two slots stand for the same local, or for the same operand of one type.
-//! 20. `exit-frames`: an exit has a value for each place of its frames, of its type. A frame is at one block, and no two
-//!     values lie in one place of it.
+//! 20. `exit-frames`: an exit has a value for each place of its frames, of its type. A frame is at one block, or
+//!     after a call that one of the values is the callee of, and those that wait for it are after calls. No two values lie in
+//!     one place of a frame.
 //!
 //! In SSA form:
 //!

@@ -13,9 +13,9 @@ use slotvm_bytecode::{Imm, Op, TableEntry, ValType, VerifiedModule};
 
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
-use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::irop::Opcode;
+use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::split::{Split, split_at};
 
 /// The maximum number of functions that a call in a loop is compared with.
 pub const IN_LOOP_MAX: usize = 8;
@@ -42,9 +42,19 @@ pub fn devirtualise(
         n_calls: sites.len(),
         n_callees: sites.iter().map(|site| site.callees.len()).sum(),
     };
-    if !sites.is_empty() {
-        Rewriter { f, blocks: Blocks::default() }.run(&sites);
+    if sites.is_empty() {
+        return report;
     }
+    let mut sites = sites.iter().peekable();
+    split_at(f, |split, part, inst| {
+        let site = sites.next_if(|site| site.inst == inst)?;
+        let mut rewriter = Rewriter { split };
+        if site.is_constant {
+            rewriter.replace_known(site);
+            return Some(part);
+        }
+        Some(rewriter.replace(part, site))
+    });
     report
 }
 
@@ -71,6 +81,8 @@ fn find_sites<'m>(
         for &inst in f.insts(block) {
             match f.opcode(inst) {
                 Opcode::Op(Op::I32Const) => constant = Some((f.result(inst), f.imm(inst).low())),
+                // After these the function is left: others are called most of the time.
+                Opcode::Op(Op::CallIndirect) if ends_with_exit(f, block) => {}
                 Opcode::Op(Op::CallIndirect | Op::ReturnCallIndirect) => {
                     let constant = constant.filter(|&(value, _)| value == index(f, inst));
                     let index = constant.map(|(_, index)| index);
@@ -86,6 +98,10 @@ fn find_sites<'m>(
         sites.retain(|site| site.callees.len() <= ELSEWHERE_MAX || is_in_loop(site));
     }
     sites
+}
+
+fn ends_with_exit(f: &Function, block: Block) -> bool {
+    f.opcode(f.terminator(block)) == Opcode::Ir(IrOp::Exit)
 }
 
 /// An indirect call, if it may be replaced. `index` is its index, if that is known.
@@ -112,88 +128,58 @@ fn index(f: &Function, call: Inst) -> Value {
     *f.operands(call).last().expect("an indirect call has an index")
 }
 
-/// Puts the blocks of a function together anew.
-struct Rewriter<'f> {
-    f: &'f mut Function,
-    blocks: Blocks,
+/// The blocks of a function that are put together anew.
+struct Rewriter<'s, 'f> {
+    split: &'s mut Split<'f>,
 }
 
-impl Rewriter<'_> {
-    fn run(mut self, sites: &[Site<'_>]) {
-        self.blocks = Blocks::new(self.f.n_blocks());
-        for block in self.f.blocks() {
-            self.blocks.set_params(block.0, self.f.params(block).iter().copied());
-            self.blocks.set_origin(block.0, self.f.label(block), self.f.block_offset(block));
-        }
-        let layout = std::mem::take(&mut self.f.layout);
-        let mut sites = sites.iter().peekable();
-        for block in self.f.blocks() {
-            let (start, end) = self.f.blocks[block.index()].insts;
-            let mut part = block.0;
-            self.blocks.open(part);
-            for &inst in &layout[start as usize..end as usize] {
-                match sites.next_if(|site| site.inst == inst) {
-                    Some(site) if site.is_constant => self.replace_known(site),
-                    Some(site) => part = self.replace(part, site),
-                    None => self.blocks.push(inst),
-                }
-            }
-            // The last part has the edges of the whole.
-            for edge in self.f.succ_edges(block) {
-                let args = self.f.edge_args(edge).iter().copied();
-                self.blocks.push_edge(self.f.edge_dst(edge).0, args);
-            }
-            self.blocks.close(part);
-        }
-        self.blocks.finish(self.f, Function::ENTRY.0);
-    }
-
+impl Rewriter<'_, '_> {
     /// Turns a call with a constant index into a direct one.
     fn replace_known(&mut self, site: &Site<'_>) {
         let inst = site.inst;
-        self.f.ops[inst.index()] = Opcode::Op(direct(self.f.opcode(inst)));
-        self.f.imms[inst.index()] = Imm::index(site.callees[0].func);
+        self.split.f.ops[inst.index()] = Opcode::Op(direct(self.split.f.opcode(inst)));
+        self.split.f.imms[inst.index()] = Imm::index(site.callees[0].func);
         // The index is the last operand.
-        self.f.operands[inst.index()].1 -= 1;
-        self.blocks.push(inst);
+        self.split.f.operands[inst.index()].1 -= 1;
+        self.split.blocks.push(inst);
     }
 
     /// Replaces a call, which ends a part of a block. Returns the part that goes on after it, or that ends with it.
     fn replace(&mut self, part: u32, site: &Site<'_>) -> u32 {
         let call = site.inst;
-        let is_tail = self.f.opcode(call) == Opcode::Op(Op::ReturnCallIndirect);
-        let heres: Vec<u32> = site.callees.iter().map(|_| self.add_block(call)).collect();
+        let is_tail = self.split.f.opcode(call) == Opcode::Op(Op::ReturnCallIndirect);
+        let heres: Vec<u32> = site.callees.iter().map(|_| self.split.add_block(call)).collect();
         let elsewhere = match is_dense(site.callees) {
             true => self.switch(part, site, &heres),
             false => self.compare(part, site, &heres),
         };
-        let join = self.add_block(call);
+        let join = self.split.add_block(call);
         for (&here, callee) in heres.iter().zip(site.callees) {
-            self.blocks.open(here);
+            self.split.blocks.open(here);
             let results = self.call(call, callee.func);
             if !is_tail {
                 self.emit(Op::Br, Imm::NONE, &[], &[], call);
-                self.blocks.push_edge(join, results);
+                self.split.blocks.push_edge(join, results);
             }
-            self.blocks.close(here);
+            self.split.blocks.close(here);
         }
-        self.blocks.open(elsewhere);
+        self.split.blocks.open(elsewhere);
         if is_tail {
-            self.blocks.push(call);
+            self.split.blocks.push(call);
             return elsewhere;
         }
         self.trap(call);
-        self.blocks.close(elsewhere);
-        self.blocks.set_params(join, self.f.results(call));
-        self.blocks.open(join);
+        self.split.blocks.close(elsewhere);
+        self.split.blocks.set_params(join, self.split.f.results(call));
+        self.split.blocks.open(join);
         join
     }
 
     /// Ends a part of a block with a switch between the blocks of the functions. Returns the block for other indices.
     fn switch(&mut self, part: u32, site: &Site<'_>, heres: &[u32]) -> u32 {
-        let elsewhere = self.add_block(site.inst);
+        let elsewhere = self.split.add_block(site.inst);
         let (first, last) = first_and_last(site.callees);
-        let mut selector = vec![index(self.f, site.inst)];
+        let mut selector = vec![index(self.split.f, site.inst)];
         if first > 0 {
             let first = self.constant(first, site.inst);
             let operands = [selector[0], first];
@@ -203,27 +189,27 @@ impl Rewriter<'_> {
         let mut callees = site.callees.iter().zip(heres).peekable();
         for index in first..=last {
             let here = callees.next_if(|(callee, _)| callee.index == index);
-            self.blocks.push_edge(here.map_or(elsewhere, |(_, &here)| here), []);
+            self.split.blocks.push_edge(here.map_or(elsewhere, |(_, &here)| here), []);
         }
-        self.blocks.push_edge(elsewhere, []);
-        self.blocks.close(part);
+        self.split.blocks.push_edge(elsewhere, []);
+        self.split.blocks.close(part);
         elsewhere
     }
 
     /// Ends a part of a block with comparisons that lead to the blocks of the functions. Returns the block for other
     /// indices.
     fn compare(&mut self, mut part: u32, site: &Site<'_>, heres: &[u32]) -> u32 {
-        let (call, index) = (site.inst, index(self.f, site.inst));
+        let (call, index) = (site.inst, index(self.split.f, site.inst));
         for (callee, &here) in site.callees.iter().zip(heres) {
             let number = self.constant(callee.index, call);
             let is_same = self.emit(Op::I32Eq, Imm::NONE, &[index, number], &[ValType::I32], call);
             self.emit(Op::BrIf, Imm::NONE, &is_same, &[], call);
-            let elsewhere = self.add_block(call);
-            self.blocks.push_edge(here, []);
-            self.blocks.push_edge(elsewhere, []);
-            self.blocks.close(part);
+            let elsewhere = self.split.add_block(call);
+            self.split.blocks.push_edge(here, []);
+            self.split.blocks.push_edge(elsewhere, []);
+            self.split.blocks.close(part);
             part = elsewhere;
-            self.blocks.open(part);
+            self.split.blocks.open(part);
         }
         part
     }
@@ -234,27 +220,19 @@ impl Rewriter<'_> {
 
     /// Calls a function directly, with the arguments of an indirect call.
     fn call(&mut self, call: Inst, func: u32) -> Vec<Value> {
-        let (_, args) = self.f.operands(call).split_last().expect("the last one is the index");
-        let (op, args) = (direct(self.f.opcode(call)), args.to_vec());
-        self.emit(op, Imm::index(func), &args, &self.result_types(call), call)
+        let (_, args) =
+            self.split.f.operands(call).split_last().expect("the last one is the index");
+        let (op, args) = (direct(self.split.f.opcode(call)), args.to_vec());
+        let types = self.split.result_types(call);
+        self.emit(op, Imm::index(func), &args, &types, call)
     }
 
     /// Copies a call that traps.
     fn trap(&mut self, call: Inst) {
-        let (imm, operands) = (self.f.imm(call), self.f.operands(call).to_vec());
-        self.emit(Op::CallIndirect, imm, &operands, &self.result_types(call), call);
+        let types = self.split.result_types(call);
+        let (imm, operands) = (self.split.f.imm(call), self.split.f.operands(call).to_vec());
+        self.emit(Op::CallIndirect, imm, &operands, &types, call);
         self.emit(Op::Unreachable, Imm::NONE, &[], &[], call);
-    }
-
-    fn result_types(&self, call: Inst) -> Vec<ValType> {
-        self.f.results(call).map(|result| self.f.value_type(result)).collect()
-    }
-
-    fn add_block(&mut self, call: Inst) -> u32 {
-        let block = self.blocks.add();
-        let offset = self.f.locs[self.f.loc(call).index()].offset;
-        self.blocks.set_origin(block, None, offset);
-        block
     }
 
     /// Appends an instruction at the location of a call.
@@ -266,10 +244,7 @@ impl Rewriter<'_> {
         results: &[ValType],
         call: Inst,
     ) -> Vec<Value> {
-        let loc = self.f.loc(call);
-        let inst = self.f.make_inst(Opcode::Op(op), imm, operands, results, loc);
-        self.blocks.push(inst);
-        self.f.results(inst).collect()
+        self.split.emit(Opcode::Op(op), imm, operands, results, call)
     }
 }
 

@@ -32,7 +32,7 @@ use slotvm_bytecode::VerifiedModule;
 pub use self::forms::{KeptForms, is_small_enough, may_be_inlined};
 pub use self::limits::Limits;
 use self::plan::Plan;
-use crate::construction::build::{BuildOptions, BuildScratch};
+use crate::construction::build::{BuildOptions, BuildScratch, FuncExits};
 use crate::ir::Function;
 
 /// Statistics of inlining in a function.
@@ -51,9 +51,8 @@ pub struct InlineReport {
 /// The exits of the bodies of functions that are inlined.
 #[derive(Copy, Clone, Debug)]
 pub struct BodyExits<'a> {
-    /// The blocks of functions in whose place their bodies leave for the interpreter, in ascending order, as
-    /// [`possible_exits`](crate::construction::build::possible_exits) are. Not the first one.
-    pub blocks: &'a HashMap<u32, Vec<u32>>,
+    /// What the bodies of functions leave to the interpreter.
+    pub of_funcs: &'a HashMap<u32, FuncExits>,
     /// The maximum number of cells of the frames that an exit leaves.
     pub cells_max: u32,
 }

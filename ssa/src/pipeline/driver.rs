@@ -8,7 +8,7 @@ use slotvm_bytecode::VerifiedModule;
 use super::{
     Checks, Growth, PassSet, Product, Row, Run, StageError, TABLE, Times, User, When, rows_of,
 };
-use crate::construction::build::{BuildOptions, BuildScratch};
+use crate::construction::build::{BuildOptions, BuildScratch, FuncExits};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
@@ -60,8 +60,8 @@ pub struct PassContext<'a> {
     pub func: u32,
     /// The blocks that it is entered at instead of its start, if there are any.
     pub starts: &'a [u32],
-    /// The blocks in whose place it leaves for the interpreter, in ascending order.
-    pub exits: &'a [u32],
+    /// What it leaves to the interpreter.
+    pub exits: &'a FuncExits,
     /// The exits of the bodies of functions that are inlined, if they have any. Then [`BuildOptions::waits`] has to be set.
     pub body_exits: Option<BodyExits<'a>>,
     /// Whether values get the names of locals.
@@ -89,7 +89,7 @@ impl<'a> PassContext<'a> {
             module,
             func,
             starts: &[],
-            exits: &[],
+            exits: FuncExits::NONE,
             body_exits: None,
             takes_names: false,
             build: BuildOptions::default(),

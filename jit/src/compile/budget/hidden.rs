@@ -4,7 +4,7 @@
 use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Inst, Value};
-use slotvm_ssa::ir::irop::Opcode;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::work::HiddenValue;
 
 use super::checks::n_checks;
@@ -56,7 +56,9 @@ impl HiddenValues {
     /// The most values without effects that the code of an operation computes and that may recur.
     pub(super) fn n_max(self, op: Opcode) -> u64 {
         let of_result = u64::from(op.effect() == Effect::Pure);
-        let Opcode::Op(op) = op else { return of_result };
+        let Opcode::Op(op) = op else {
+            return of_result + u64::from(op == Opcode::Ir(IrOp::RefIsFunc));
+        };
         let of_parts = match op {
             _ if op.access_bytes().is_some() => 1,
             Op::Call | Op::ReturnCall => 2,
@@ -86,8 +88,13 @@ impl HiddenValues {
 
     /// The parts of an instruction.
     pub(super) fn of(self, func: &Function, inst: Inst, part: &mut dyn FnMut(HiddenValue)) {
-        let Opcode::Op(op) = func.opcode(inst) else { return };
         let (imm, operands) = (func.imm(inst), func.operands(inst));
+        let op = match func.opcode(inst) {
+            Opcode::Op(op) => op,
+            // The handle is what `ref.func` gives.
+            Opcode::Ir(IrOp::RefIsFunc) => Op::RefFunc,
+            Opcode::Ir(_) => return,
+        };
         let operand = |i: usize| operands.get(i).copied();
         let mut add = |key, operands: [Option<Value>; 2], n_values| {
             part(HiddenValue { key, operands, n_values });

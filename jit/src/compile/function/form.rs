@@ -3,7 +3,7 @@
 //! Without promotion, that is the slot form after the passes on slot form.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{BuildOptions, SsaOptions, build_ssa};
+use slotvm_ssa::construction::build::{BuildOptions, FuncExits, SsaOptions, build_ssa};
 use slotvm_ssa::construction::promote::PromotionReport;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
@@ -28,14 +28,28 @@ pub(crate) enum Origin<'a> {
 }
 
 /// The exits that a form has.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct FormExits<'a> {
-    /// The blocks of the bytecode in whose place the form leaves for the interpreter, in ascending order.
-    pub(crate) blocks: &'a [u32],
+    /// What the form leaves to the interpreter.
+    pub(crate) of_func: &'a FuncExits,
     /// Those of functions that are inlined, if they have any.
     pub(crate) bodies: Option<BodyExits<'a>>,
     /// The code that they are in, if there are any.
     pub(crate) code: Option<LeftCode<'a>>,
+}
+
+impl Default for FormExits<'_> {
+    /// None.
+    fn default() -> Self {
+        FormExits { of_func: FuncExits::NONE, bodies: None, code: None }
+    }
+}
+
+impl FormExits<'_> {
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.of_func.is_empty() && self.bodies.is_none()
+    }
 }
 
 impl<'a> Origin<'a> {
@@ -158,7 +172,7 @@ impl Compiler {
         };
         let mut context = PassContext {
             starts: &starts,
-            exits: origin.exits().blocks,
+            exits: origin.exits().of_func,
             body_exits: origin.exits().bodies,
             takes_names: *keep_clif,
             build: BuildOptions { waits: origin.exits().bodies.is_some(), ..*build },
@@ -199,11 +213,11 @@ impl CompileOptions {
     fn built_at_once(&self, origin: Origin<'_>) -> Option<(u32, SsaOptions)> {
         match origin {
             // It is entered at its start.
-            Origin::Bytecode {
-                func,
-                loops: [],
-                exits: FormExits { blocks: [], bodies: None, .. },
-            } if self.lower.slots.is_promoted() => Some((func, self.on_the_fly?)),
+            Origin::Bytecode { func, loops: [], exits }
+                if exits.is_empty() && self.lower.slots.is_promoted() =>
+            {
+                Some((func, self.on_the_fly?))
+            }
             _ => None,
         }
     }
@@ -220,7 +234,7 @@ impl CompileOptions {
         let (mut scratch, mut times) = (PassScratch::default(), Times::default());
         let mut context = PassContext {
             starts: &starts,
-            exits: origin.exits().blocks,
+            exits: origin.exits().of_func,
             body_exits: origin.exits().bodies,
             takes_names: self.keep_clif,
             build: BuildOptions { waits: origin.exits().bodies.is_some(), ..self.build },

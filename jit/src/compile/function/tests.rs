@@ -9,6 +9,7 @@ use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::{CodeVersion, Part};
+use slotvm_ssa::construction::build::{FuncExits, LikelyCall};
 use slotvm_ssa::ir::irop::{IrOp, Opcode, is_in_ir};
 use slotvm_ssa::pipeline::PassSet;
 use target_lexicon::Triple;
@@ -153,7 +154,8 @@ fn the_test_module_has_every_opcode() {
         assert_eq!(seen[op as usize], is_in_ir(op), "{}", op.mnemonic());
     }
     // Forms of bytecode have exits only where they are asked for, as below.
-    for op in IrOp::ALL.iter().filter(|&&op| op != IrOp::Exit) {
+    let is_asked_for = |op| matches!(op, IrOp::Exit | IrOp::RefIsFunc);
+    for op in IrOp::ALL.iter().filter(|&&op| !is_asked_for(op)) {
         assert!(ir_ops.contains(op), "{}", op.mnemonic());
     }
 }
@@ -176,6 +178,9 @@ fn loops_compile_in_every_mode_for_every_target() {
     let module = module(
         "memory m 1
          frame_stack 0 1024
+         table t funcref 2 2
+         elem smalls t at i32.const 0 func small, other
+         func other(a: i64) -> i64 { local.get a return }
          func small(a: i64) -> i64 { local.get a i64.const 3 i64.mul return }
          func f(n: i32, a: f64, v: v128) -> (f64, v128) {
            local sum: i64
@@ -185,6 +190,7 @@ fn loops_compile_in_every_mode_for_every_target() {
            local.get n local.set addressed
          inner(i64):
            local.get sum call small i64.add
+           i32.const 1 call_indirect (i64) -> i64, t
            local.get v local.get v i32x4.add local.set v
            local.get a local.get a f64.mul local.set a
            local.addr addressed i32.load 0 i32.const 1 i32.sub local.tee addressed br_if inner
@@ -195,6 +201,10 @@ fn loops_compile_in_every_mode_for_every_target() {
     );
     let func = module.n_funcs() - 1;
     assert_eq!(module.body(func).unwrap().loops().len(), 2);
+    let body = module.body(func).unwrap();
+    let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
+    let call = insts.map(|(at, inst)| (at, inst.op)).find(|it| it.1 == Op::CallIndirect);
+    let calls = [LikelyCall { offset: call.unwrap().0, callees: vec![0, 1] }];
     for options in all_options().into_iter().chain(all_options_without_signals()) {
         let about = describe(&options);
         let mut compiler = Compiler::new(options);
@@ -205,16 +215,21 @@ fn loops_compile_in_every_mode_for_every_target() {
             };
             let others: Vec<u32> =
                 (1..body.blocks.len() as u32).filter(|block| !is_entered(block)).collect();
-            for blocks in [&[][..], &others] {
+            let exits = [(&[][..], false), (&others, false), (&[], true), (&others, true)];
+            for (blocks, has_calls) in exits {
+                let calls = calls.iter().filter(|_| has_calls).cloned().collect();
+                let of_func = &FuncExits { blocks: blocks.to_vec(), calls };
                 let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));
                 let code = Some(LeftCode { interpreter: 16, version: &version });
-                let exits = FormExits { blocks, bodies: None, code };
+                let exits = FormExits { of_func, bodies: None, code };
                 let origin = Origin::Bytecode { func, loops, exits };
                 let compiled = compiler.compile_at(&module, origin, share(&module, func));
                 let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));
                 assert!(!compiled.code.bytes.is_empty(), "{about}");
-                assert_eq!(compiled.exits.is_some(), !blocks.is_empty(), "{about}");
-                assert_eq!(compiled.code.has_addresses, !blocks.is_empty(), "{about}");
+                // The call is in a block that is an exit unless the function or the loop is entered there.
+                let has_exits = !blocks.is_empty() || has_calls;
+                assert_eq!(compiled.exits.is_some(), has_exits, "{about}");
+                assert_eq!(compiled.code.has_addresses, has_exits, "{about}");
             }
         }
     }

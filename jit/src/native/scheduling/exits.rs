@@ -1,4 +1,4 @@
-//! The blocks in whose place native code leaves for the interpreter, and for how long it does.
+//! The blocks in whose place native code leaves for the interpreter, the calls after which it does, and for how long.
 //!
 //! Code of a part of a module leaves for the interpreter where that has never run a block, if it had the opportunity often
 //! enough to tell. If code is left too often, a newer version is made, without exits for blocks that have run by then, and
@@ -8,9 +8,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use slotvm_bytecode::{Op, VerifiedModule};
+use slotvm_bytecode::{Inst, Op, VerifiedModule};
 use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Part, TieredCode};
-use slotvm_ssa::construction::build::{paying_exits, possible_exits};
+use slotvm_ssa::construction::build::{
+    FuncExits, LIKELY_CALLEES_MAX, LikelyCall, paying_exits, possible_calls, possible_exits,
+};
 use slotvm_ssa::passes::inline::may_be_inlined;
 
 use crate::config::Config;
@@ -29,10 +31,10 @@ const BODIES_MAX: usize = 256;
 /// The exits of a version of code.
 #[derive(Debug)]
 pub(super) struct VersionExits {
-    /// The blocks, in ascending order.
-    pub(super) blocks: Vec<u32>,
+    /// Those of the function itself.
+    pub(super) of_func: FuncExits,
     /// Those of functions that may be inlined, as far as they have any.
-    pub(super) bodies: HashMap<u32, Vec<u32>>,
+    pub(super) bodies: HashMap<u32, FuncExits>,
     pub(super) version: Arc<CodeVersion>,
 }
 
@@ -49,38 +51,97 @@ pub(super) fn of_version(
     if number >= VERSIONS_MAX {
         return None;
     }
-    let of_func = |func, loops| blocks(module, code, func, number, loops, config);
-    let (blocks, bodies) = (of_func(part.func(), loops), bodies(module, part.func(), of_func));
-    if blocks.is_empty() && bodies.is_empty() {
+    let exits = |func, loops| FuncExits {
+        blocks: blocks(module, code, func, number, loops, config),
+        calls: calls(module, code, func, number, config),
+    };
+    let of_func = exits(part.func(), loops);
+    let bodies = bodies(module, part.func(), &of_func, exits);
+    if of_func.is_empty() && bodies.is_empty() {
         return None;
     }
     let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
     let version = Arc::new(CodeVersion::new(part, number, n_exits));
-    Some(VersionExits { blocks, bodies, version })
+    Some(VersionExits { of_func, bodies, version })
 }
 
 /// The exits of the functions that a function calls, directly or by others, as far as they may be inlined.
 fn bodies<'l>(
     module: &VerifiedModule,
     func: u32,
-    exits: impl Fn(u32, &'l [u32]) -> Vec<u32>,
-) -> HashMap<u32, Vec<u32>> {
+    of_func: &FuncExits,
+    exits: impl Fn(u32, &'l [u32]) -> FuncExits,
+) -> HashMap<u32, FuncExits> {
     let (mut found, mut seen) = (HashMap::new(), HashSet::from([func]));
-    let mut work = vec![func];
-    while let Some(caller) = work.pop() {
-        let body = module.body(caller).expect("the module defines the function");
-        let insts = body.blocks.iter().flat_map(|block| module.insts(caller, block));
-        for (_, inst) in insts.filter(|(_, inst)| inst.op == Op::Call) {
-            let callee = inst.imm.low();
-            let is_new = seen.len() <= BODIES_MAX && seen.insert(callee);
-            if is_new && may_be_inlined(module, callee) {
-                work.push(callee);
-                found.insert(callee, exits(callee, &[]));
-            }
+    let mut work = callees(module, func, of_func);
+    while let Some(callee) = work.pop() {
+        let is_new = seen.len() <= BODIES_MAX && seen.insert(callee);
+        if is_new && may_be_inlined(module, callee) {
+            let exits = exits(callee, &[]);
+            work.extend(callees(module, callee, &exits));
+            found.insert(callee, exits);
         }
     }
-    found.retain(|_, blocks| !blocks.is_empty());
+    found.retain(|_, exits| !exits.is_empty());
     found
+}
+
+/// The functions that code of a function with these exits calls directly.
+fn callees(module: &VerifiedModule, func: u32, exits: &FuncExits) -> Vec<u32> {
+    let body = module.body(func).expect("the module defines the function");
+    let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
+    let direct = insts.filter(|(_, inst)| inst.op == Op::Call).map(|(_, inst)| inst.imm.low());
+    direct.chain(exits.calls.iter().flat_map(|call| call.callees.iter().copied())).collect()
+}
+
+/// The indirect calls of a function that a version of code compares with few functions.
+fn calls(
+    module: &VerifiedModule,
+    code: &TieredCode,
+    func: u32,
+    version: u32,
+    config: &Config,
+) -> Vec<LikelyCall> {
+    let calls = match config.tier_exits {
+        Some((seed, _)) => calls_at_random(module, func, seed ^ u64::from(version)),
+        None => {
+            let calls = code.callees(func, n_times_min(config)).into_iter();
+            calls.map(|(offset, callees)| LikelyCall { offset, callees }).collect()
+        }
+    };
+    let mut calls = possible_calls(module, func, calls);
+    if config.tier_exits.is_none() {
+        let is_inlined = |&callee: &u32| may_be_inlined(module, callee);
+        calls.retain(|call| call.callees.iter().any(is_inlined));
+    }
+    calls
+}
+
+/// Indirect calls of a function and functions that are drawn at random, whether these are called or not.
+fn calls_at_random(module: &VerifiedModule, func: u32, seed: u64) -> Vec<LikelyCall> {
+    let body = module.body(func).expect("the module defines the function");
+    let mut hasher = DefaultHasher::new();
+    (seed, func, "calls").hash(&mut hasher);
+    let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
+    let of_call = |(offset, inst): (u32, Inst)| {
+        let ty = &module.module().types[inst.imm.low() as usize];
+        let funcs = module.funcs_with_references().iter().copied();
+        let mut callees: Vec<u32> =
+            funcs.filter(|&func| module.func_type(func) == ty).take(BODIES_MAX).collect();
+        offset.hash(&mut hasher);
+        let drawn = hasher.finish();
+        let n = (drawn % 4).min(LIKELY_CALLEES_MAX as u64) as usize;
+        let first = (drawn >> 8) as usize % callees.len().max(1);
+        callees.rotate_left(first);
+        callees.truncate(n);
+        LikelyCall { offset, callees }
+    };
+    insts.filter(|(_, inst)| inst.op == Op::CallIndirect).map(of_call).collect()
+}
+
+/// The number of times that something was done after which it counts what was never done.
+fn n_times_min(config: &Config) -> u32 {
+    if config.tier_seed.is_some() { 1 } else { RAN_MIN }
 }
 
 /// The blocks of a function in whose place a version of code is left that is entered in some of its loops, or at its start.
@@ -94,10 +155,7 @@ fn blocks(
 ) -> Vec<u32> {
     let blocks = match config.tier_exits {
         Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(version)),
-        None => {
-            let n_times_min = if config.tier_seed.is_some() { 1 } else { RAN_MIN };
-            without_entries(module, func, loops, code.never_ran(func, n_times_min))
-        }
+        None => without_entries(module, func, loops, code.never_ran(func, n_times_min(config))),
     };
     let blocks = possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32);
     match (config.tier_exits, config.tier_seed) {

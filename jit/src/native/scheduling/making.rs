@@ -126,10 +126,10 @@ impl Maker {
         let subject = Subject::of(module, func, loops);
         let exits = exits.as_ref().and_then(|exits| Some((exits, self.interpreter(func)?)));
         let exits = exits.map_or(FormExits::default(), |(exits, interpreter)| {
-            let VersionExits { blocks, bodies, version } = exits;
+            let VersionExits { of_func, bodies, version } = exits;
             let bodies = (!bodies.is_empty())
-                .then_some(BodyExits { blocks: bodies, cells_max: EXIT_CELLS_MAX as u32 });
-            FormExits { blocks, bodies, code: Some(LeftCode { interpreter, version }) }
+                .then_some(BodyExits { of_funcs: bodies, cells_max: EXIT_CELLS_MAX as u32 });
+            FormExits { of_func, bodies, code: Some(LeftCode { interpreter, version }) }
         });
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));

@@ -11,6 +11,7 @@ use crate::context::FuncRecord;
 use crate::interp::dispatch::{Dispatch, handlers};
 use crate::interp::regs::Regs;
 use crate::interp::slow::{self, SlowPath};
+use crate::steps::callees::{Callees, note};
 use crate::steps::instr::Instr;
 use crate::steps::stack::Frame;
 use crate::steps::state::State;
@@ -104,12 +105,15 @@ fn leave<D: Dispatch>(r: Regs<D>) -> *const Instr {
     }
 }
 
-/// The function of the active instance that a table refers to, if its type is right: its number among those that the module defines.
+/// The function of the active instance that an indirect call means, if its type is right: its number among those that the
+/// module defines.
 #[inline(always)]
-fn callee<D: Dispatch>(r: &Regs<D>, index: u32, table: u32, ty: u32) -> Option<u32> {
-    // SAFETY: the context is that of the active instance. It leads to its tables and types, which verified code names,
-    // and a handle in a table to the record of a function.
+fn callee<D: Dispatch>(r: &Regs<D>) -> Option<u32> {
+    let (table, slot) = (r.instr().c, r.slot(1));
+    // SAFETY: the translator names a cell of the frame. The context is that of the active instance. It leads to its tables and
+    // types, which verified code names, and a handle in a table to the record of a function.
     unsafe {
+        let index = *r.fp.wrapping_add(slot.ab() as usize) as u32;
         let ctx = (*r.state).ctx;
         let table = *(*ctx).tables.wrapping_add(table as usize);
         if u64::from(index) >= (*table).len {
@@ -121,7 +125,7 @@ fn callee<D: Dispatch>(r: &Regs<D>, index: u32, table: u32, ty: u32) -> Option<u
         }
         let end = (*(*r.state).shared).funcs.wrapping_byte_add(cell as usize);
         let FuncRecord { ctx: defined_by, type_id, defined, .. } = *end.wrapping_sub(1);
-        let is_right = type_id == *(*ctx).type_ids.wrapping_add(ty as usize);
+        let is_right = type_id == *(*ctx).type_ids.wrapping_add(slot.c as usize);
         (is_right && ptr::eq(defined_by, ctx)).then_some(defined)
     }
 }
@@ -138,14 +142,14 @@ handlers! {
         r.leave_to(slow::call_import)
     }
 
-    /// Calls a function of table `c`; `a` and `b` are where its arguments start. The next slot has its type, and
-    /// in the upper half the cell of its index.
+    /// Calls a function of table `c`; `a` and `b` are where its arguments start. The next slot has the functions that it has
+    /// called, the cell of its index, and its type.
     fn call_indirect(r) {
-        let data = r.data(1);
-        // SAFETY: the translator names a cell of the frame.
-        let index = unsafe { *r.fp.wrapping_add((data >> 32) as usize) } as u32;
-        match callee(&r, index, r.instr().c, data as u32) {
+        match callee(&r) {
             Some(defined) => {
+                if !Callees::of_word(r.data(1)).covers(defined) {
+                    note(r.slot(1), Some(defined));
+                }
                 let callee = target(&r, defined);
                 enter(r, callee, 2, slow::call_indirect)
             }
@@ -167,10 +171,7 @@ handlers! {
 
     /// Calls a function of table `c` in place of the active one, as `call_indirect` does.
     fn return_call_indirect(r) {
-        let data = r.data(1);
-        // SAFETY: the translator names a cell of the frame.
-        let index = unsafe { *r.fp.wrapping_add((data >> 32) as usize) } as u32;
-        match callee(&r, index, r.instr().c, data as u32) {
+        match callee(&r) {
             Some(defined) => {
                 let callee = target(&r, defined);
                 enter_instead(r, callee, slow::return_call_indirect)

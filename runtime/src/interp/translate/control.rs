@@ -6,6 +6,7 @@ use super::Translator;
 use super::operands::{Last, Operand, Value};
 use super::values::{inverse, is_narrow, mirrored};
 use crate::interp::handlers::table::{Dest, HandlerCode, In, RightIn};
+use crate::steps::callees::{CallSite, Callees};
 use crate::steps::code::CallReturn;
 use crate::steps::instr::Instr;
 
@@ -199,7 +200,7 @@ impl Translator<'_> {
             let code =
                 if waits { HandlerCode::CallIndirect } else { HandlerCode::ReturnCallIndirect };
             self.emit_ab(code, args, imm.high());
-            self.emit_data(u64::from(imm.low()) | u64::from(args + n_params) << 32);
+            self.call_slot(waits, args + n_params, imm.low());
         } else if let Some(defined) = imm.low().checked_sub(self.module.n_imported_funcs()) {
             let code = if waits { HandlerCode::Call } else { HandlerCode::ReturnCall };
             self.emit_ab(code, args, defined);
@@ -215,6 +216,18 @@ impl Translator<'_> {
             self.far_begin();
             self.operands.set_height(args + n_results);
         }
+    }
+}
+
+impl Translator<'_> {
+    /// Emits the slot of data of an indirect call: the functions that it has called, the cell of its index, and its type.
+    fn call_slot(&mut self, waits: bool, index: u32, ty: u32) {
+        let is_noted = waits && self.options.counts && !self.is_traced;
+        if is_noted {
+            self.sites.push(CallSite { offset: self.offset, slot: self.instrs.len() as u32 });
+        }
+        let callees = if is_noted { Callees::NONE } else { Callees::OTHERS };
+        self.emit_slot(Instr::of_data_and(callees.word(), index, ty));
     }
 }
 

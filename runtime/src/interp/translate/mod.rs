@@ -22,6 +22,7 @@ use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, HandlerCode};
 use crate::steps::blocks::Blocks;
+use crate::steps::callees::CallSite;
 use crate::steps::code::{BlockStart, CallReturn, CodeOptions, Count, FuncCode, Places};
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::module_code::{ModuleCode, Tiers};
@@ -106,6 +107,7 @@ struct Translator<'a> {
     instrs: Vec<Instr>,
     stack_ops: Vec<StackOp>,
     counts: Vec<Count>,
+    sites: Vec<CallSite>,
     /// The code offset of each slot, if somebody asks.
     offsets: Option<Vec<u32>>,
     /// Where the code goes on at the start of each block and after each call, if somebody asks.
@@ -150,6 +152,7 @@ impl<'a> Translator<'a> {
             instrs: Vec::new(),
             stack_ops: Vec::new(),
             counts: Vec::new(),
+            sites: Vec::new(),
             offsets: None,
             places: None,
             offset: 0,
@@ -201,6 +204,7 @@ impl<'a> Translator<'a> {
             is_traced: self.is_traced,
             options,
             counts: self.counts.into(),
+            sites: self.sites.into(),
             blocks,
             offsets: OnceLock::new(),
             places: OnceLock::new(),
@@ -317,7 +321,12 @@ impl<'a> Translator<'a> {
 
     /// Appends a slot of data.
     fn emit_data(&mut self, data: u64) {
-        self.instrs.push(Instr::of_data(data));
+        self.emit_slot(Instr::of_data(data));
+    }
+
+    /// Emits a slot of data.
+    fn emit_slot(&mut self, slot: Instr) {
+        self.instrs.push(slot);
         self.note_offset();
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Where such a block would be entered, the form has a block that reads the slots of the frame and ends with an
 //! [exit](crate::ir::irop::IrOp::Exit): before the block's charges, which the interpreter makes. What only such blocks lead
-//! to is left out.
+//! to is left out. Exits after calls are made by [`super::speculation`].
 //!
 //! The frame has the operands of the block, and the locals that the interpreter may read from there on. These are the
 //! locals that are live in the bytecode: at the start of a block, operands lie in their own cells in the interpreter, and
@@ -14,6 +14,7 @@ use slotvm_bytecode::verified::{Block, Body};
 use slotvm_bytecode::{CodeReader, Imm, Op, VerifiedModule};
 
 use super::frame::{FrameSlot, frame_locals, frame_operands};
+use super::func_exits::FuncExits;
 use super::slots::Slots;
 use super::{Builder, rebuild_graph};
 use crate::graphs::cfg::Cfg;
@@ -29,23 +30,26 @@ use crate::ir::irop::{IrOp, Opcode};
 const EXIT_LIVE_BITS_MAX: usize = 1 << 22;
 
 /// The exits of a form.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Exits<'e> {
-    /// Blocks of the bytecode, in ascending order.
-    blocks: &'e [u32],
+    exits: &'e FuncExits,
     /// The liveness of locals, unless there are too many, once somebody has asked.
     live: OnceCell<Option<Liveness>>,
 }
 
 impl<'e> Exits<'e> {
-    /// Exits in the place of some blocks of a function, in ascending order.
-    pub(super) fn new(blocks: &'e [u32]) -> Exits<'e> {
-        Exits { blocks, live: OnceCell::new() }
+    pub(super) fn new(exits: &'e FuncExits) -> Exits<'e> {
+        Exits { exits, live: OnceCell::new() }
     }
 
     /// Whether a block is an exit.
     pub(super) fn has(&self, block: u32) -> bool {
-        self.blocks.binary_search(&block).is_ok()
+        self.exits.blocks.binary_search(&block).is_ok()
+    }
+
+    /// Whether the indirect call at an offset is compared with functions.
+    pub(super) fn has_call(&self, offset: u32) -> bool {
+        self.exits.calls.binary_search_by_key(&offset, |call| call.offset).is_ok()
     }
 
     /// The liveness of the function's locals, unless there are too many.
@@ -95,7 +99,7 @@ pub(super) fn live_locals(module: &VerifiedModule, func: u32) -> Option<Liveness
         });
     }
     let mut graph = Cfg::default();
-    rebuild_graph(&mut graph, body, &[], &Exits::default());
+    rebuild_graph(&mut graph, body, &[], &Exits::new(FuncExits::NONE));
     let slots = SlotBlocks::new(n_locals, writes, reads);
     Some(Liveness::new(&graph, &slots).expect("the limit is below that of liveness"))
 }

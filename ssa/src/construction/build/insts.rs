@@ -139,9 +139,7 @@ impl<S: Slots> Builder<'_, S> {
             self.bulk_fuel(op);
         }
         let (n_operands, results) = self.types(op, imm);
-        if op == Op::Call && self.options.waits {
-            self.note_waiting(imm.low(), n_operands);
-        }
+        self.note_waiting(op, imm, n_operands);
         self.operation(op, imm, n_operands, &results);
         self.result_types = results;
     }

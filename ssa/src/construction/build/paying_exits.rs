@@ -9,6 +9,11 @@ const EXIT_INSTS: u32 = 16;
 /// The same for each of its values.
 const VALUE_INSTS: u32 = 2;
 
+/// The instructions of bytecode that take as much code as an exit with so many values.
+pub(super) fn exit_insts(n_values: u32) -> u32 {
+    EXIT_INSTS + VALUE_INSTS * n_values
+}
+
 /// The blocks among some of a function, in ascending order, whose exits take less than what is left out for them.
 ///
 /// Blocks among them that lead to each other are left out together. They cost their instructions; the exits in their place
@@ -40,7 +45,7 @@ pub fn paying_exits(module: &VerifiedModule, func: u32, mut blocks: Vec<u32>) ->
             });
             let shape = body.blocks[blocks[i] as usize].shape;
             let n_values = n_locals + module.shape_depth(shape);
-            saved[groups.first(i)] -= i64::from(EXIT_INSTS + VALUE_INSTS * n_values);
+            saved[groups.first(i)] -= i64::from(exit_insts(n_values));
         }
     }
     let mut pays = (0..blocks.len()).map(|i| saved[groups.first(i)] > 0);

@@ -500,7 +500,8 @@ fn operands_of_different_types_share_a_cell_at_different_blocks() {
     let loops = module.body(0).expect("it is defined").loops();
     let starts: Vec<u32> = loops.iter().map(|blocks| blocks.start).collect();
     assert_eq!(starts.len(), 2);
-    let form = build_loop(&module, 0, &starts, &[], &CHARGED, &mut BuildScratch::default());
+    let form =
+        build_loop(&module, 0, &starts, FuncExits::NONE, &CHARGED, &mut BuildScratch::default());
     let f = form.expect("operands of one type lie in one place");
     assert!(f.to_string().contains(": cell 0, cell 1, cell 1, block\n"), "{f}");
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
@@ -513,7 +514,8 @@ fn the_state_of_a_frame_is_data() {
     let starts: Vec<u32> =
         module.body(0).expect("it is defined").loops().iter().map(|blocks| blocks.start).collect();
     assert_eq!(starts.len(), 2);
-    let form = build_loop(&module, 0, &starts, &[], &CHARGED, &mut BuildScratch::default());
+    let form =
+        build_loop(&module, 0, &starts, FuncExits::NONE, &CHARGED, &mut BuildScratch::default());
     let mut f = form.expect("the operands of one loop lie in one place");
     let expected = FrameState {
         func: 0,

@@ -1,10 +1,12 @@
 //! Values of a frame that the interpreter may read after a call.
 //!
-//! Where a call is inlined and native code is left in its body, the interpreter gets a frame that waits for the callee's, as if
+//! Native code may be left after an indirect call. Where a call is inlined and native code is left in its body, the interpreter gets a frame that waits for the callee's, as if
 //! it had made the call itself. It goes on after the call, in the middle of a block, where not all operands lie in their own
 //! cells: one that is a local is read from the local's cell when it is used. So such a frame has the operands below the
 //! arguments, the locals that are live where the block ends, and all that the block mentions. These are some more than are
 //! read: an operand can only be a local that its block has read or written.
+
+use slotvm_bytecode::{Imm, Op};
 
 use super::Builder;
 use super::exits::for_each_access;
@@ -25,12 +27,19 @@ const WAITING_VALUES_MAX: usize = 1 << 16;
 const CALLEE_BYTES_MAX: usize = 1 << 12;
 
 impl<S: Slots> Builder<'_, S> {
-    /// Records the values that wait at the next call, which has `n_args` arguments, if the callee may be inlined.
-    pub(super) fn note_waiting(&mut self, callee: u32, n_args: usize) {
-        let callee = self.module.func(callee);
-        let is_small = callee.is_some_and(|func| func.code.len() <= CALLEE_BYTES_MAX);
+    /// Records the values that wait at the next call, with so many operands, if its callee may be inlined and have exits, or if
+    /// there may be an exit after it.
+    pub(super) fn note_waiting(&mut self, op: Op, imm: Imm, n_operands: usize) {
+        let is_noted = match op {
+            Op::Call if self.options.waits => {
+                let callee = self.module.func(imm.low());
+                callee.is_some_and(|func| func.code.len() <= CALLEE_BYTES_MAX)
+            }
+            Op::CallIndirect => self.exits.has_call(self.offset),
+            _ => false,
+        };
         let is_large = self.body.n_cells() > WAITING_CELLS_MAX;
-        if !is_small || is_large || self.n_waiting > WAITING_VALUES_MAX {
+        if !is_noted || is_large || self.n_waiting > WAITING_VALUES_MAX {
             return;
         }
         if self.waiting_locals.is_none() {
@@ -44,11 +53,11 @@ impl<S: Slots> Builder<'_, S> {
             _ => unreachable!("it is a local"),
         };
         let mut values: Vec<(u32, WaitingValue)> = locals.iter().map(local).collect();
-        self.touch(n_args);
-        self.waiting_operands(n_args, &mut values);
+        self.touch(n_operands);
+        let args = self.waiting_operands(n_operands, &mut values);
         self.n_waiting += values.len();
         let inst = Inst(self.f.n_insts() as u32);
-        self.f.waiting.push(WaitingCall { inst, values });
+        self.f.waiting.push(WaitingCall { inst, values, args });
     }
 
     /// The locals that may be read after a call in this block, unless there are too many to know.
@@ -71,12 +80,16 @@ impl<S: Slots> Builder<'_, S> {
         Some(frame_locals(body).filter(is_read).collect())
     }
 
-    /// The operands below the arguments of a call, which are touched.
-    fn waiting_operands(&mut self, n_args: usize, values: &mut Vec<(u32, WaitingValue)>) {
+    /// The operands below those of a call, which are touched. Returns the cell above them.
+    fn waiting_operands(
+        &mut self,
+        n_operands: usize,
+        values: &mut Vec<(u32, WaitingValue)>,
+    ) -> u32 {
         let (module, n_local_cells) = (self.module, self.body.n_local_cells());
         let mut cell = n_local_cells + module.shape_cells(self.stack.below());
         let touched = self.stack.operands();
-        for operand in &touched[..touched.len() - n_args] {
+        for operand in &touched[..touched.len() - n_operands] {
             // An address that never exists is in no cell, but takes one.
             let mut n_cells = 1;
             if operand.value != Operand::TOKEN {
@@ -91,5 +104,6 @@ impl<S: Slots> Builder<'_, S> {
             values.push((n_local_cells + module.shape_cells(below), WaitingValue::Slot(slot)));
             shape = below;
         }
+        cell
     }
 }

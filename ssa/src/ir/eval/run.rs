@@ -7,10 +7,9 @@ use super::memory::Access;
 use super::numeric::{self, Nans};
 use super::state::Contents;
 use super::{HostCall, Trap};
+use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Inst, Value};
-use crate::ir::frame::FramePlace;
 use crate::ir::irop::{IrOp, Opcode};
-use crate::ir::{Entry, Function};
 
 /// Calls a function of the index space from outside. On a trap the call stack and the frame stack are
 /// restored.
@@ -34,24 +33,24 @@ pub(super) fn run(
 
 /// An active guest function.
 #[derive(Copy, Clone)]
-struct Frame {
+pub(super) struct Frame {
     /// Index in the functions that the module defines, followed by the landings.
     function: usize,
     /// The start of its values in [`Runner::bits`]. Its slots follow its values.
     base: usize,
-    block: Block,
+    pub(super) block: Block,
     /// The next instruction of the block.
-    next: usize,
+    pub(super) next: usize,
 }
 
-struct Runner<'r, 'a> {
-    module: &'r VerifiedModule,
-    functions: &'r [Function],
-    landings: &'r [Function],
-    state: &'r mut Contents<'a>,
+pub(super) struct Runner<'r, 'a> {
+    pub(super) module: &'r VerifiedModule,
+    pub(super) functions: &'r [Function],
+    pub(super) landings: &'r [Function],
+    pub(super) state: &'r mut Contents<'a>,
     frames: Vec<Frame>,
     /// Values and slots of all frames.
-    bits: Vec<u128>,
+    pub(super) bits: Vec<u128>,
     /// The operands of the edge being followed.
     edge_bits: Vec<u128>,
 }
@@ -68,8 +67,8 @@ enum Next {
     TailCall { func: u32, args: Vec<u128> },
     /// Back to the caller.
     Return(Vec<u128>),
-    /// In place of this frame, that of an exit.
-    Land { landing: usize, args: Vec<u128> },
+    /// In place of this frame, those of an exit.
+    Land,
 }
 
 impl<'r> Runner<'r, '_> {
@@ -101,15 +100,12 @@ impl<'r> Runner<'r, '_> {
                     self.pop_frame();
                     returned = Some(results);
                 }
-                Next::Land { landing, args } => {
-                    self.pop_frame();
-                    self.push_frame(self.functions.len() + landing, &args);
-                }
+                Next::Land => self.land(&frame, inst),
             }
         }
     }
 
-    fn function(&self, frame: &Frame) -> &'r Function {
+    pub(super) fn function(&self, frame: &Frame) -> &'r Function {
         self.numbered(frame.function)
     }
 
@@ -125,7 +121,7 @@ impl<'r> Runner<'r, '_> {
         self.function(frame).insts(frame.block)[frame.next - 1]
     }
 
-    fn current(&mut self) -> &mut Frame {
+    pub(super) fn current(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("a frame is active")
     }
 
@@ -165,7 +161,7 @@ impl<'r> Runner<'r, '_> {
         Ok(None)
     }
 
-    fn push_frame(&mut self, function: usize, args: &[u128]) {
+    pub(super) fn push_frame(&mut self, function: usize, args: &[u128]) {
         let (f, base) = (self.numbered(function), self.bits.len());
         self.bits.resize(base + n_bits(f), 0);
         self.frames.push(Frame { function, base, block: Function::ENTRY, next: 0 });
@@ -174,7 +170,7 @@ impl<'r> Runner<'r, '_> {
         }
     }
 
-    fn pop_frame(&mut self) {
+    pub(super) fn pop_frame(&mut self) {
         let frame = self.frames.pop().expect("a frame is active");
         self.bits.truncate(frame.base);
     }
@@ -203,7 +199,7 @@ impl<'r> Runner<'r, '_> {
         (current.block, current.next) = (dst, 0);
     }
 
-    fn read(&self, frame: &Frame, values: &[Value]) -> Vec<u128> {
+    pub(super) fn read(&self, frame: &Frame, values: &[Value]) -> Vec<u128> {
         values.iter().map(|value| self.bits[frame.base + value.index()]).collect()
     }
 
@@ -217,7 +213,7 @@ impl<'r> Runner<'r, '_> {
         }
         let operands = &operands[..values.len().min(4)];
         let result = match function.opcode(inst) {
-            Opcode::Ir(IrOp::Exit) => return Ok(self.exit(frame, inst)),
+            Opcode::Ir(IrOp::Exit) => return Ok(Next::Land),
             Opcode::Ir(op) => self.ir_op(frame, op, imm, operands)?,
             Opcode::Op(op) if op.is_terminator() || is_call(op) => {
                 return self.control(frame, inst, op, operands);
@@ -254,30 +250,13 @@ impl<'r> Runner<'r, '_> {
             IrOp::StackPop => self.state.pop_cells(imm.0),
             IrOp::FramePush => return self.state.push_frame(imm.low()).map(|at| Some(at.into())),
             IrOp::FramePop => self.state.pop_frame(imm.low()),
+            IrOp::RefIsFunc => {
+                let is_func = operands[0] == func_ref(imm.low()).into();
+                return Ok(Some(is_func.into()));
+            }
             IrOp::Exit => unreachable!("an exit goes on elsewhere"),
         }
         Ok(None)
-    }
-
-    /// Goes on in the frame that an exit leaves for. Places that the exit says nothing of are never read.
-    fn exit(&self, frame: &Frame, inst: Inst) -> Next {
-        let function = self.function(frame);
-        let exit = &function.exits[function.imm(inst).low() as usize];
-        assert!(exit.caller.is_none(), "frames that wait are not evaluated");
-        let lands = |landing: &Function| match &landing.entry {
-            Entry::Frame(state) => (state.func, &state.blocks) == (exit.func, &exit.blocks),
-            Entry::Call => false,
-        };
-        let landing = self.landings.iter().position(lands).expect("each exit has a landing");
-        let Entry::Frame(entry) = &self.landings[landing].entry else { unreachable!("it has one") };
-        let values = self.read(frame, function.operands(inst));
-        let value_at = |place| match exit.places.iter().position(|&other| other == place) {
-            Some(at) => values[at],
-            None if place == FramePlace::FrameSp => self.state.frame_sp.into(),
-            None => UNKNOWN_CELL,
-        };
-        let args = entry.places.iter().map(|&place| value_at(place)).collect();
-        Next::Land { landing, args }
     }
 
     /// `bytes` is the immediate of an instruction on vectors.
@@ -361,11 +340,8 @@ impl<'r> Runner<'r, '_> {
     }
 }
 
-/// The cells of a frame that an exit leaves as they are, which may hold anything.
-const UNKNOWN_CELL: u128 = 0xdead_beef_dead_beef_dead_beef_dead_beef;
-
 /// The values and slots of a frame.
-fn n_bits(f: &Function) -> usize {
+pub(super) fn n_bits(f: &Function) -> usize {
     f.n_values() + f.slots.len()
 }
 

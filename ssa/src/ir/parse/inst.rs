@@ -81,6 +81,7 @@ impl<'t> Parser<'t> {
         }
         let imm = match op.is_slot_access() {
             true => self.slot_number(code)?,
+            false if op == IrOp::RefIsFunc => code.entity("f", "a function such as `f3`")?,
             false if op.has_imm() => code.number()?,
             false => 0,
         };

@@ -212,6 +212,10 @@ fn other_ways_to_break_a_property() {
         (f.ops[1], f.imms[1], f.results[1].1) = (Opcode::Ir(IrOp::Poll), Imm(1), 0);
     });
     rejected(Property::ResultTypes, |f| f.ops[1] = Opcode::Ir(IrOp::Poll));
+    // There is no such function.
+    rejected(Property::Immediates, |f| {
+        (f.ops[1], f.imms[1]) = (Opcode::Ir(IrOp::RefIsFunc), Imm(77));
+    });
     rejected(Property::SlotsDistinct, |f| f.slots[2].ty = I64);
     rejected(Property::TerminatorLast, |f| f.ops[7] = Opcode::Op(Op::I64Eqz));
     rejected(Property::OneBlock, |f| *f = Function::default());
@@ -247,6 +251,9 @@ fn the_places_of_a_frame_are_those_of_the_parameters() {
     // It is an i64.
     rejected(Property::EntryParams, state(|state| state.places[0] = FramePlace::FrameSp));
     rejected(Property::EntryParams, state(|state| state.places[0] = FramePlace::Block));
+    let callee = "func f0 f(v0: funcref) {\n  enter f0 at 1: callee\nb0:\n  return\n}\n";
+    let violation = verify(&parse(callee).expect("it is text"), Form::Ssa, &context());
+    assert_eq!(violation.map_err(|violation| violation.property), Err(Property::EntryParams));
     let of_vector = |places: &str| {
         let head = "func f0 f(v0: v128, v1: i64) -> i64 {\n  enter f0 at 1: ";
         let f = parse(&format!("{head}{places}\nb0:\n  return v1\n}}\n")).expect("it is text");
@@ -260,7 +267,8 @@ fn the_places_of_a_frame_are_those_of_the_parameters() {
 
 /// A function that only leaves for a frame.
 fn left(exit: &str) -> Function {
-    let text = format!("func f0 f(v0: i64, v1: v128) -> i64 {{\nb0:\n  exit {exit}\n}}\n");
+    let head = "func f0 f(v0: i64, v1: v128, v2: funcref) -> i64";
+    let text = format!("{head} {{\nb0:\n  exit {exit}\n}}\n");
     parse(&text).expect("it is text")
 }
 
@@ -271,6 +279,8 @@ fn exits_have_frames_for_their_values() {
         "f0 at 1: cell 3 (v0)",
         "f0 at 1: cell 3, cell 4 (v0, v1)",
         "f0 at 1: cell 3 < f0 after 2: cell 3 (v0, v0)",
+        "f0 after 7: callee (v2)",
+        "f0 after 7: cell 3, callee < f0 after 2: cell 3 (v0, v2, v0)",
     ] {
         let f = left(exit);
         assert_eq!(verify(&f, Form::Ssa, &context()), Ok(()), "{exit}");
@@ -286,6 +296,10 @@ fn exits_have_frames_for_their_values() {
         "f0 at 1: cell 3, cell 3 (v0, v0)",
         "f0 at 1: cell 3, cell 4 (v1, v0)",
         "f0 at 1: frame (v0)",
+        "f0 at 1: callee (v2)",
+        "f0 after 7: callee (v0)",
+        "f0 after 7: callee, callee (v2, v2)",
+        "f0 after 7: callee < f0 after 2: callee (v2, v2)",
     ] {
         let violation = verify(&left(exit), Form::Ssa, &context()).expect_err(exit);
         assert_eq!(violation.property, Property::ExitFrames, "{exit}: {violation}");

@@ -46,7 +46,8 @@ fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
         state.func == f.func
             && state.caller.is_none()
             && state.call.is_none()
-            && !state.blocks.is_empty(),
+            && !state.blocks.is_empty()
+            && !state.places.contains(&FramePlace::Callee),
         EntryParams,
         "the function is entered from the frame {state}; expected one of f{} at some block",
         f.func
@@ -73,6 +74,7 @@ fn check_places(f: &Function, state: &FrameState, values: &[Value]) -> Result<()
             }
             FramePlace::Cell(_) => (None, true),
             FramePlace::FrameSp | FramePlace::Block => (None, ty == ValType::I32),
+            FramePlace::Callee => (None, ty == ValType::FuncRef),
         };
         if !is_right {
             return Err(format!("v{} has type {ty}, and its place is {place}", value.0));
@@ -103,12 +105,14 @@ fn check_exit(f: &Function, inst: Inst, context: &impl Context) -> Result<(), Vi
         let is_frame = context.func_type(state.func).is_some()
             && match state.call {
                 None => i == 0 && state.blocks.len() == 1,
-                Some(_) => i > 0 && state.blocks.is_empty(),
+                Some(_) => state.blocks.is_empty(),
             };
+        let n_callees = state.places.iter().filter(|&&place| place == FramePlace::Callee).count();
+        let is_frame = is_frame && n_callees == usize::from(i == 0 && state.call.is_some());
         require!(
             is_frame,
             ExitFrames,
-            "{inst} leaves for {state}; expected a function at one block, and callers after calls"
+            "{inst} leaves for {state}; expected a function at one block or after a call with its callee, and callers after calls"
         );
         let (own, outer) = values.split_at(state.places.len());
         check_places(f, state, own).or_else(|detail| violated(Property::ExitFrames, detail))?;
@@ -201,7 +205,7 @@ fn check_inst(
             expected.operands.extend(types_of(f, operands));
             f.exits.get(imm.0 as usize).map(drop)
         }
-        Opcode::Ir(op) => types_of_ir_op(f, op, imm, expected),
+        Opcode::Ir(op) => types_of_ir_op(f, op, imm, context, expected),
     };
     require!(named.is_some(), Immediates, "{inst} is {name} of {imm:?}, which is not there");
     let is_access = matches!(opcode, Opcode::Op(op) if op.access_bytes().is_some());
@@ -312,8 +316,14 @@ fn check_imm(f: &Function, op: Op, imm: Imm, context: &impl Context) -> Option<(
     }
 }
 
-fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option<()> {
-    use ValType::I32;
+fn types_of_ir_op(
+    f: &Function,
+    op: IrOp,
+    imm: Imm,
+    context: &impl Context,
+    types: &mut Types,
+) -> Option<()> {
+    use ValType::{FuncRef, I32};
     match op {
         IrOp::SlotGet => types.set(&[], &[f.slots.get(imm.0 as usize)?.ty]),
         IrOp::SlotSet => types.set(&[f.slots.get(imm.0 as usize)?.ty], &[]),
@@ -322,6 +332,10 @@ fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option
             types.set(&[I32], &[]);
         }
         IrOp::FramePush => types.set(&[], &[I32]),
+        IrOp::RefIsFunc => {
+            context.func_type(imm.low())?;
+            types.set(&[FuncRef], &[I32]);
+        }
         IrOp::Poll => {
             (imm.0 == 0).then_some(())?;
             types.set(&[], &[]);

@@ -173,14 +173,14 @@ impl<'a> Forms<'a> {
         let form = match self.with_exits.get(&func) {
             Some(&form) => form,
             None => {
-                let blocks = exits.blocks.get(&func)?;
+                let exits = exits.of_funcs.get(&func)?;
                 let Cost { n_insts, has_loop } = self.kept.cost(self.module, func)?;
                 if n_insts > self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) {
                     return None;
                 }
                 self.left -= n_insts;
                 let (module, scratch) = (self.module, &mut *self.scratch);
-                let mut function = build_with_exits(module, func, blocks, self.options, scratch);
+                let mut function = build_with_exits(module, func, exits, self.options, scratch);
                 if self.has_names {
                     function.take_names(self.module);
                 }
@@ -192,6 +192,12 @@ impl<'a> Forms<'a> {
         };
         let fits = waiting_cells + forms[form].exit_cells <= exits.cells_max;
         fits.then_some(form)
+    }
+
+    /// Whether the form with exits of a function compares its indirect calls with functions.
+    pub(super) fn compares_calls(&self, func: u32) -> bool {
+        let exits = self.exits.and_then(|exits| exits.of_funcs.get(&func));
+        exits.is_some_and(|exits| !exits.calls.is_empty())
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,

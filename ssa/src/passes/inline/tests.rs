@@ -420,7 +420,7 @@ fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
     let (module, scratch) = (module(source), &mut BuildScratch::default());
     let main = module.n_funcs() - 1;
     let start = module.body(main).expect("it is defined").loops()[0].start;
-    let form = build_loop(&module, main, &[start], &[], &BUILDS[1], scratch);
+    let form = build_loop(&module, main, &[start], FuncExits::NONE, &BUILDS[1], scratch);
     let mut f = form.expect("one loop has one frame");
     let entry = f.insts(Function::ENTRY).len();
     let report = inline(&mut f, &module, &BUILDS[1], None, scratch, &mut KeptForms::default());
@@ -523,8 +523,8 @@ fn with_rare_exits(source: &str, cells_max: u32) -> String {
     let (mut scratch, mut kept) = (BuildScratch::default(), KeptForms::default());
     let main = module.n_funcs() - 1;
     let mut f = build(&module, main, &options, &mut scratch);
-    let blocks = HashMap::from([(0, vec![2])]);
-    let exits = Some(BodyExits { blocks: &blocks, cells_max });
+    let of_funcs = HashMap::from([(0, FuncExits { blocks: vec![2], calls: Vec::new() })]);
+    let exits = Some(BodyExits { of_funcs: &of_funcs, cells_max });
     let report = inline(&mut f, &module, &options, exits, &mut scratch, &mut kept);
     assert_eq!((report.n_calls, f.waiting.len()), (1, 0));
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));

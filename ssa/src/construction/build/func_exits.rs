@@ -1,0 +1,30 @@
+//! What a form of a function leaves to the interpreter, as data: whoever has a function compiled says it.
+
+/// What a form of a function leaves to the interpreter: nothing, by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FuncExits {
+    /// The blocks of the bytecode in whose place it is left, in ascending order, as [`possible_exits`](super::possible_exits) are. Not the first one.
+    pub blocks: Vec<u32>,
+    /// The indirect calls after which it is left if they call others than these functions, in ascending order of their
+    /// offsets, as [`possible_calls`](super::possible_calls) are.
+    pub calls: Vec<LikelyCall>,
+}
+
+impl FuncExits {
+    /// Nothing.
+    pub const NONE: &'static FuncExits = &FuncExits { blocks: Vec::new(), calls: Vec::new() };
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.calls.is_empty()
+    }
+}
+
+/// An indirect call that has called few functions so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LikelyCall {
+    /// The code offset of the call, which is no tail call.
+    pub offset: u32,
+    /// The functions, in the index space of the module. If there are none, it is noted what waits at the call, and no more.
+    pub callees: Vec<u32>,
+}
