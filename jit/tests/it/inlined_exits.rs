@@ -156,6 +156,9 @@ struct Generator {
 
 const LOCALS: [&str; 4] = ["p", "q", "2", "3"];
 
+/// What functions return, by whether their numbers are odd.
+const RESULTS: [&str; 2] = ["i64", "(i64, i64)"];
+
 /// The first of the functions that have loops.
 const LOOPS: u64 = 4;
 
@@ -171,6 +174,23 @@ impl Generator {
         self.depth = self.depth.strict_add_signed(change);
     }
 
+    /// Calls a function by the table, or one before it of the same type, which depends on a local. Seldom others are called, and
+    /// what is no function of the type.
+    fn indirect(&mut self, callee: u64, local: &str) {
+        let (is_odd, n_before) = (callee % 2, callee / 2);
+        let (mask, stride) = match self.below(60) {
+            0 => (1, 8),
+            1 => (1, 4),
+            _ => ([0, 1, 1, 3][n_before as usize], 1),
+        };
+        let (first, results) = (4 * is_odd, RESULTS[is_odd as usize]);
+        let call = format!(
+            "local.get {local}  i64.const {mask}  i64.and  i64.const {stride}  i64.mul
+             i64.const {first}  i64.add  i32.wrap_i64  call_indirect (i64, i64) -> {results}, t"
+        );
+        self.op(&call, -1 + is_odd as isize);
+    }
+
     /// Some instructions that neither branch nor leave operands.
     fn line(&mut self, func: u64) {
         // The first functions are small enough to be inlined into the loops of the last ones.
@@ -184,7 +204,10 @@ impl Generator {
                 (4, _) => self.op(&format!("local.tee {local}"), 0),
                 (5, 2..) if func > 0 => {
                     let callee = self.below(func);
-                    self.op(&format!("call f{callee}"), -1 + (callee % 2) as isize);
+                    match self.below(2) {
+                        0 => self.op(&format!("call f{callee}"), -1 + (callee % 2) as isize),
+                        _ => self.indirect(callee, local),
+                    }
                 }
                 (6, 2..) => {
                     let (op, change) =
@@ -203,7 +226,7 @@ impl Generator {
 
     /// A function of two parameters, with one or two results by its number. The last ones have loops.
     fn func(&mut self, func: u64) {
-        let results = ["i64", "(i64, i64)"][func as usize % 2];
+        let results = RESULTS[func as usize % 2];
         self.text += &format!("func f{func}(p: i64, q: i64) -> {results} {{ local 3 i64\n");
         let (has_loop, n_blocks) = (func >= LOOPS, 1 + self.below(2));
         if has_loop {
@@ -227,7 +250,12 @@ impl Generator {
     }
 
     fn module(seed: u64) -> String {
-        let text = "export \"f\" func f6\n".to_owned();
+        let text = "export \"f\" func f6
+            table t funcref 9 9
+            export \"t\" table t
+            elem even t at i32.const 0 func f0, f2, f4, f6
+            elem odd t at i32.const 4 func f1, f3, f5\n"
+            .to_owned();
         let mut generator = Generator { state: seed, text, depth: 0 };
         (0..7).for_each(|func| generator.func(func));
         generator.text

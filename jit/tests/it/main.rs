@@ -36,6 +36,8 @@ mod pages;
 #[cfg(feature = "jit")]
 mod precompiled;
 mod safety;
+#[cfg(feature = "jit")]
+mod speculation;
 mod stack;
 mod support;
 #[cfg(feature = "jit")]
