@@ -53,21 +53,21 @@ pub fn possible_calls(
 pub(super) fn speculate(f: &mut Function, calls: &[LikelyCall]) {
     let mut left = ADDED_MIN + f.n_insts() as u32 / 2;
     let mut sites = Vec::new();
-    for block in f.blocks() {
-        for &inst in f.insts(block) {
-            let offset = f.locs[f.loc(inst).index()].offset;
-            let is_call = f.opcode(inst) == Opcode::Op(Op::CallIndirect);
-            let call = calls.binary_search_by_key(&offset, |call| call.offset);
-            let (true, Ok(call)) = (is_call, call) else { continue };
-            if calls[call].callees.is_empty() {
-                continue;
-            }
-            let Some(waiting) = f.waiting_at(inst) else { continue };
-            let size = exit_insts((waiting.values.len() + f.results(inst).len()) as u32);
-            if size <= left {
-                left -= size;
-                sites.push((inst, &*calls[call].callees));
-            }
+    // Whatever has been noted is a call, direct ones too. They are in the order of the code.
+    for waiting in &f.waiting {
+        let call = waiting.inst;
+        if f.opcode(call) != Opcode::Op(Op::CallIndirect) {
+            continue;
+        }
+        let offset = f.locs[f.loc(call).index()].offset;
+        let callees = match calls.binary_search_by_key(&offset, |call| call.offset) {
+            Ok(at) if !calls[at].callees.is_empty() => &*calls[at].callees,
+            _ => continue,
+        };
+        let size = exit_insts((waiting.values.len() + f.results(call).len()) as u32);
+        if size <= left {
+            left -= size;
+            sites.push((call, callees));
         }
     }
     if sites.is_empty() {
