@@ -1,6 +1,8 @@
 //! Indirect calls that native code compares with the functions that they have called so far.
 
-use slotvm::{Config, Engine, Func, Linker, Module, Tier, TierCompilation, TierThresholds, Val};
+use slotvm::{
+    Config, Engine, Func, Linker, Module, Store, Tier, TierCompilation, TierThresholds, Val,
+};
 
 use crate::exits::instance;
 
@@ -126,6 +128,30 @@ fn code_that_is_left_often_learns_of_others() {
     // The code of the function is left when it is called, and that of its loop, which is newer, goes on.
     for known in [2, 3, 5, 6] {
         assert!(n_exits[known] <= 1, "{n_exits:?}");
+    }
+}
+
+/// Threads that run one module note what they call, make code, leave it, and make newer versions, all at once.
+#[test]
+fn threads_share_what_was_called() {
+    let calls: Vec<Args> = (0..200).map(|i| (200, i % 3, i / 40 % 3, 1 + i % 5)).collect();
+    let outcomes = |engine: &Engine, module: &Module| -> Vec<i64> {
+        let mut store = Store::new(engine, ());
+        let instance = Linker::new(engine).instantiate(&mut store, module).unwrap();
+        let run = instance.get_typed_func::<Args, i64>(&store, "run").unwrap();
+        calls.iter().map(|&args| run.call(&mut store, args).unwrap()).collect()
+    };
+    let interpreter = engine(Tier::Interpreter, |_| {});
+    let expected = outcomes(&interpreter, &Module::from_text(&interpreter, SOURCE).unwrap());
+    for compilation in [TierCompilation::Synchronous, TierCompilation::Background] {
+        let engine = engine(Tier::Auto, |config| _ = config.tier_compilation(compilation));
+        let module = Module::from_text(&engine, SOURCE).unwrap();
+        std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(|| outcomes(&engine, &module)));
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), expected);
+            }
+        });
     }
 }
 

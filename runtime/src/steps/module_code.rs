@@ -428,14 +428,14 @@ fn get_or_make(place: &AtomicPtr<CallTarget>, make: impl FnOnce() -> CallTarget)
         };
     }
     // SAFETY: what is in the lists of a module's code was made by the lines above or is `replace`'s, which keeps what was
-    // there before. It lives as long as the lists, and is never written.
+    // there before. It lives as long as the lists, and only what threads share in it is written.
     unsafe { &*target }
 }
 
 /// A target, if it is made.
 fn made_at(targets: &[AtomicPtr<CallTarget>], defined: u32) -> Option<&CallTarget> {
     let target = targets[defined as usize].load(Ordering::Acquire);
-    // SAFETY: what is in the lists stays alive as long as they do, and is never written.
+    // SAFETY: what is in the lists stays alive as long as they do, and only what threads share in it is written.
     unsafe { target.as_ref() }
 }
 

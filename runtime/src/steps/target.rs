@@ -61,8 +61,8 @@ pub(crate) struct NativeCode {
 // SAFETY: the addresses in it are those of instructions that it owns or that are never freed, of functions of this program,
 // of native code, which may run in any thread, and of a target that is as free to be sent.
 unsafe impl Send for CallTarget {}
-// SAFETY: nothing is written once it was made, but what threads share: `offsets`, `starts`, counts, and the handlers of
-// instructions, which are atomics.
+// SAFETY: nothing is written once it was made, but what threads share: `offsets`, `places`, counts, and the first words of
+// instructions and slots of data, which are atomics.
 unsafe impl Sync for CallTarget {}
 
 impl CallTarget {
