@@ -507,6 +507,36 @@ fn operands_of_different_types_share_a_cell_at_different_blocks() {
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
 }
 
+/// So do operands of one type, where those below take more cells at one block than at the other.
+#[test]
+fn operands_of_one_type_share_cells_at_different_blocks() {
+    let module = module(
+        "func f(n: i32) -> i32 {
+          i32.const 5  v128.const 7
+        first(i32, v128):
+          local.get n  i32.const 1  i32.sub  local.tee n  br_if first
+          drop  drop  v128.const 9  i32.const 3
+        second(v128, i32):
+          local.get n  i32.const 1  i32.add  local.tee n  i32.const 9  i32.lt_s  br_if second
+          drop  drop  v128.const 9  v128.const 8
+        third(v128, v128):
+          local.get n  i32.const 1  i32.sub  local.tee n  br_if third
+          drop  drop  local.get n  return
+        }",
+    );
+    let loops = module.body(0).expect("it is defined").loops();
+    let starts: Vec<u32> = loops.iter().map(|blocks| blocks.start).collect();
+    let scratch = &mut BuildScratch::default();
+    let mut n_forms = 0;
+    for starts in [&starts[..2], &starts[1..], &[starts[0], starts[2]], &starts] {
+        let form = build_loop(&module, 0, starts, FuncExits::NONE, &CHARGED, scratch);
+        let Some(f) = form else { continue };
+        verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+        n_forms += 1;
+    }
+    assert!(n_forms > 0);
+}
+
 /// The state of the frame that a form is entered from is part of its text, and stays what it is when it is promoted.
 #[test]
 fn the_state_of_a_frame_is_data() {
