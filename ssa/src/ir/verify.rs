@@ -18,7 +18,7 @@
 //!     block in reverse postorder of the graph.
 //!  9. `entry-params`: the parameters of the entry have the types of the function's parameters. If it is entered from a
 //!     frame, each has a place there of its own, of its type, and the frame is one of the function. Where it may be
-//!     at several blocks, values may share a cell: of each block, it holds another operand.
+//!     at several blocks, values may share a cell, which holds another operand at each.
 //! 10. `opcode-of-ir`: an operation is one that the IR has: it neither shuffles operands nor accesses a
 //!     local by its bytecode number.
 //! 11. `immediates`: what immediates name exists: functions, types, globals (mutable where written),
