@@ -302,18 +302,11 @@ impl<'a> Generator<'a> {
             true => HOT_FUNCS_MIN + self.choices.below(FUNCS_MAX),
         };
         for _ in 0..self.n_funcs {
-            // Indirect calls lead to several functions only if these have one type.
-            let before = self.module.funcs.last().filter(|_| self.choices.percent(30));
-            let ty = match before.map(|func| func.ty) {
-                Some(ty) => ty,
-                None => {
-                    let ty = match self.is_hot && self.choices.percent(80) {
-                        false => self.func_type(),
-                        true => self.hot_func_type(),
-                    };
-                    self.type_index(ty)
-                }
+            let ty = match self.is_hot && self.choices.percent(80) {
+                false => self.func_type(),
+                true => self.hot_func_type(),
             };
+            let ty = self.type_index(ty);
             self.module.funcs.push(Func { ty, ..Func::default() });
         }
         self.memory();

@@ -31,16 +31,6 @@ pub const FAULTS: &[Fault] = &[
         "A loop that goes on in native code takes operands from the cells below theirs.",
         "                places.push(FramePlace::Cell(cell));" =>
         "                places.push(FramePlace::Cell(cell.saturating_sub(u32::from(PLANTED))));"),
-    fault!(Engines, "ssa/src/construction/build/speculation.rs",
-        "After a call of another function than those that it is compared with, its results lie one cell above.",
-        "        let (mut places, mut values) = (Vec::new(), Vec::new());" =>
-        "        cell += u32::from(PLANTED);
-        let (mut places, mut values) = (Vec::new(), Vec::new());"),
-    fault!(Engines, "ssa/src/construction/build/speculation.rs",
-        "A call of two functions always calls the second one.",
-        "            let results = self.split.emit(Opcode::Op(Op::Call), func, args, &types, call);" =>
-        "            let func = if PLANTED { heres[1].1 } else { func };
-            let results = self.split.emit(Opcode::Op(Op::Call), func, args, &types, call);"),
     fault!(Engines, "ssa/src/passes/inline/splice.rs",
         "Where native code is left in a function that was inlined, the frame of its caller has values in the wrong cells.",
         "                places.push(FramePlace::Cell(cell));" =>
