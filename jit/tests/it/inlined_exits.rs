@@ -44,7 +44,8 @@ fn source() -> String {
     )
 }
 
-fn engine(tier: Tier, configure: impl Fn(&mut Config)) -> Engine {
+/// An engine of a tier that compiles at once, after 150 calls or rounds.
+pub(crate) fn engine(tier: Tier, configure: impl Fn(&mut Config)) -> Engine {
     let mut config = Config::new();
     config.tier(tier).tier_compilation(TierCompilation::Synchronous);
     config.tier_thresholds(Some(TierThresholds { calls: 150, rounds: 150 }));
@@ -156,7 +157,7 @@ struct Generator {
 
 const LOCALS: [&str; 4] = ["p", "q", "2", "3"];
 
-/// What functions return, by whether their numbers are odd.
+/// The results of functions, by whether their numbers are odd.
 const RESULTS: [&str; 2] = ["i64", "(i64, i64)"];
 
 /// The first of the functions that have loops.

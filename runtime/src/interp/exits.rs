@@ -129,9 +129,9 @@ impl Activation<'_> {
         let callee = unsafe { (*self.state.shared).exit_callee };
         let callee = FuncHandle::from_cell(callee).expect("a function was called");
         let code = target.running();
-        if let Ok(at) = code.sites.binary_search_by_key(&call, |site| site.offset) {
-            note(&code.instrs[code.sites[at].slot as usize], self.defined(callee));
-        }
+        let at = code.sites.binary_search_by_key(&call, |site| site.offset);
+        let site = code.sites[at.expect("code that tiers make native notes its calls")];
+        note(&code.instrs[site.slot as usize], self.defined(callee));
     }
 
     /// The number of a function among those that the module of the active instance defines, if it is one of that instance.

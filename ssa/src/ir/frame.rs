@@ -5,8 +5,8 @@
 //! So passes see these values where they see all others, and none of them knows of states. The places of a frame are made
 //! by [`crate::construction::build::frame`] alone.
 //!
-//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, or `f3 after 7: cell 0, callee`, with that of the caller after ` < ` if the function was inlined, as
-//! `f1 after 18: cell 2`.
+//! As text, a state is `f3 at 2: cell 0, cell 4, frame`, or `f3 after 7: cell 0, callee`, with that of the caller after ` < `
+//! if the function was inlined, as `f1 after 18: cell 2`.
 
 use std::fmt;
 

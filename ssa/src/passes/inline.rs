@@ -51,7 +51,7 @@ pub struct InlineReport {
 /// The exits of the bodies of functions that are inlined.
 #[derive(Copy, Clone, Debug)]
 pub struct BodyExits<'a> {
-    /// What the bodies of functions leave to the interpreter.
+    /// The exits of each function that has any.
     pub of_funcs: &'a HashMap<u32, FuncExits>,
     /// The maximum number of cells of the frames that an exit leaves.
     pub cells_max: u32,

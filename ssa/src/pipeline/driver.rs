@@ -60,7 +60,7 @@ pub struct PassContext<'a> {
     pub func: u32,
     /// The blocks that it is entered at instead of its start, if there are any.
     pub starts: &'a [u32],
-    /// What it leaves to the interpreter.
+    /// The exits of the function itself.
     pub exits: &'a FuncExits,
     /// The exits of the bodies of functions that are inlined, if they have any. Then [`BuildOptions::waits`] has to be set.
     pub body_exits: Option<BodyExits<'a>>,

@@ -30,7 +30,7 @@ pub(crate) enum Origin<'a> {
 /// The exits that a form has.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct FormExits<'a> {
-    /// What the form leaves to the interpreter.
+    /// The exits of the form itself.
     pub(crate) of_func: &'a FuncExits,
     /// Those of functions that are inlined, if they have any.
     pub(crate) bodies: Option<BodyExits<'a>>,

@@ -1,9 +1,10 @@
-//! What a form of a function leaves to the interpreter, as data: whoever has a function compiled says it.
+//! The parts of a function that its form leaves to the interpreter, as data. Whoever has the function compiled chooses them.
 
-/// What a form of a function leaves to the interpreter: nothing, by default.
+/// The parts of a function that its form leaves to the interpreter; by default there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FuncExits {
-    /// The blocks of the bytecode in whose place it is left, in ascending order, as [`possible_exits`](super::possible_exits) are. Not the first one.
+    /// The blocks of the bytecode in whose place it is left, in ascending order, as
+    /// [`possible_exits`](super::possible_exits) are. Not the first one.
     pub blocks: Vec<u32>,
     /// The indirect calls after which it is left if they call others than these functions, in ascending order of their
     /// offsets, as [`possible_calls`](super::possible_calls) are.
@@ -11,7 +12,7 @@ pub struct FuncExits {
 }
 
 impl FuncExits {
-    /// Nothing.
+    /// No parts.
     pub const NONE: &'static FuncExits = &FuncExits { blocks: Vec::new(), calls: Vec::new() };
 
     /// Whether there are none.
@@ -25,6 +26,7 @@ impl FuncExits {
 pub struct LikelyCall {
     /// The code offset of the call, which is no tail call.
     pub offset: u32,
-    /// The functions, in the index space of the module. If there are none, it is noted what waits at the call, and no more.
+    /// The functions, in the index space of the module. If there are none, the values that wait at the call are noted, and
+    /// no more.
     pub callees: Vec<u32>,
 }

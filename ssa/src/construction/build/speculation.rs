@@ -1,12 +1,12 @@
 //! Speculation on the functions that indirect calls call: where a call has called one function so far, or two, the form compares
 //! the callee with these, and calls them directly, so that they can be inlined.
 //!
-//! What else may be called is called as it was, and the form leaves for the interpreter after that. So nothing merges with
-//! the results of an unknown function, and whoever decides about the next version of the code is told of it.
+//! Other functions are called as before, and then the form leaves for the interpreter. So nothing merges with the results of
+//! an unknown function, and the interpreter learns of it before the next version of the code is made.
 //!
 //! Relies on slot form as the build has made it, and guarantees it. The direct calls have the location of the indirect one.
 //! Its checks stay where they were: the comparison needs an entry of the table, and reading that traps where the call would
-//! have. All else is done by the call itself, of a function that is none of those compared with.
+//! have. The indirect call that stays makes the other checks.
 
 use slotvm_bytecode::{CodeReader, Imm, Op, ValType, VerifiedModule};
 
@@ -175,7 +175,7 @@ impl Speculation<'_, '_> {
         self.split.emit(Opcode::Ir(IrOp::Exit), exit, &values, &[], call);
     }
 
-    /// What waits at a call.
+    /// The values that wait at a call.
     fn waiting(&self, call: Inst) -> &WaitingCall {
         self.split.f.waiting_at(call).expect("it has been noted")
     }

@@ -2,14 +2,14 @@
 //!
 //! A frame at the start of a block enters the form for that block. One after a call goes on in the middle of a block, in the
 //! form of its function that has noted what waits at the call ([`Function::waiting`]): its slots and operands are set from the
-//! cells of the frame. What an exit says nothing of is never read, so it is set to a pattern that no program expects.
+//! cells of the frame. Other cells are never read, so they are set to a pattern that no program expects.
 
 use super::run::{Frame, Runner, n_bits};
 use crate::ir::entity::{Block, Inst};
 use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::{Entry, Function, WaitingValue};
 
-/// What an exit leaves as it is, which may hold anything.
+/// The value of cells that an exit leaves as they are, which may hold anything.
 const UNKNOWN_CELL: u128 = 0xdead_beef_dead_beef_dead_beef_dead_beef;
 
 impl Runner<'_, '_> {
