@@ -1,10 +1,11 @@
 //! Values of a frame that the interpreter may read after a call.
 //!
-//! Native code may be left after an indirect call. Where a call is inlined and native code is left in its body, the interpreter gets a frame that waits for the callee's, as if
-//! it had made the call itself. It goes on after the call, in the middle of a block, where not all operands lie in their own
-//! cells: one that is a local is read from the local's cell when it is used. So such a frame has the operands below the
-//! arguments, the locals that are live where the block ends, and all that the block mentions. These are some more than are
-//! read: an operand can only be a local that its block has read or written.
+//! Native code may be left after an indirect call, whose frame then goes on there. Where a call is inlined and native code is
+//! left in its body, the interpreter gets a frame that waits for the callee's, as if it had made the call itself. Both go on
+//! after the call, in the middle of a block, where not all operands lie in their own cells: one that is a local is read from
+//! the local's cell when it is used. So such a frame has the operands below the arguments, the locals that are live where the
+//! block ends, and all that the block mentions. These are some more than are read: an operand can only be a local that its
+//! block has read or written.
 
 use slotvm_bytecode::{Imm, Op};
 
