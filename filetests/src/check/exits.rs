@@ -46,7 +46,7 @@ pub(super) fn check(
 fn exits(module: &VerifiedModule, func: u32, seed: u64) -> FuncExits {
     let n_blocks = module.body(func).expect("the module defines the function").blocks.len();
     let sites = indirect_calls(module, func);
-    let bytes = random_bytes(seed << 32 | u64::from(func), 1 + n_blocks + 2 * sites.len());
+    let bytes = random_bytes(seed << 32 | u64::from(func), 1 + n_blocks + 3 * sites.len());
     let mut choices = Choices::new(&bytes);
     let share = [1, 2, 4, 9][choices.below(4)];
     let blocks = (1..n_blocks as u32).filter(|_| choices.below(share) == 0).collect();
@@ -58,7 +58,7 @@ fn exits(module: &VerifiedModule, func: u32, seed: u64) -> FuncExits {
         let first = choices.below(callees.len().max(1));
         callees.rotate_left(first);
         callees.truncate(choices.below(1 + LIKELY_CALLEES_MAX));
-        LikelyCall { offset, callees }
+        LikelyCall { offset, callees, leaves: choices.below(2) == 0 }
     };
     let calls = sites.into_iter().map(of_call).collect();
     FuncExits { blocks, calls: possible_calls(module, func, calls) }
@@ -113,7 +113,7 @@ fn landings(module: &VerifiedModule, plan: Plan, functions: &[Function]) -> Vec<
     let places: BTreeSet<(u32, u32)> = states.map(|state| (state.func, block_of(state))).collect();
     let mut scratch = BuildScratch::default();
     let one = |(func, block)| {
-        let noted = |(offset, _)| LikelyCall { offset, callees: Vec::new() };
+        let noted = |(offset, _)| LikelyCall { offset, callees: Vec::new(), leaves: true };
         let calls = indirect_calls(module, func).into_iter().map(noted).collect();
         let exits = FuncExits { blocks: Vec::new(), calls };
         let build = BuildOptions { waits: true, ..plan.accounts() };

@@ -204,7 +204,7 @@ fn loops_compile_in_every_mode_for_every_target() {
     let body = module.body(func).unwrap();
     let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
     let call = insts.map(|(at, inst)| (at, inst.op)).find(|it| it.1 == Op::CallIndirect);
-    let calls = [LikelyCall { offset: call.unwrap().0, callees: vec![0, 1] }];
+    let calls = [LikelyCall { offset: call.unwrap().0, callees: vec![0, 1], leaves: true }];
     for options in all_options().into_iter().chain(all_options_without_signals()) {
         let about = describe(&options);
         let mut compiler = Compiler::new(options);

@@ -106,7 +106,12 @@ fn calls(
         Some((seed, _)) => calls_at_random(module, func, seed ^ u64::from(version)),
         None => {
             let calls = code.callees(func, n_times_min(config)).into_iter();
-            calls.map(|(offset, callees)| LikelyCall { offset, callees }).collect()
+            let likely = |(offset, callees): (u32, Vec<u32>)| {
+                // Code was left, perhaps for a second function here: a third one would make it the last version.
+                let leaves = version == 0 || callees.len() < LIKELY_CALLEES_MAX;
+                LikelyCall { offset, callees, leaves }
+            };
+            calls.map(likely).collect()
         }
     };
     let mut calls = possible_calls(module, func, calls);
@@ -134,7 +139,7 @@ fn calls_at_random(module: &VerifiedModule, func: u32, seed: u64) -> Vec<LikelyC
         let first = (drawn >> 8) as usize % callees.len().max(1);
         callees.rotate_left(first);
         callees.truncate(n);
-        LikelyCall { offset, callees }
+        LikelyCall { offset, callees, leaves: drawn >> 56 & 3 != 0 }
     };
     insts.filter(|(_, inst)| inst.op == Op::CallIndirect).map(of_call).collect()
 }
@@ -155,13 +160,38 @@ fn blocks(
 ) -> Vec<u32> {
     let blocks = match config.tier_exits {
         Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(version)),
-        None => without_entries(module, func, loops, code.never_ran(func, n_times_min(config))),
+        None => {
+            let never_ran = never_ran(module, code, func, loops, n_times_min(config));
+            without_entries(module, func, loops, never_ran)
+        }
     };
     let blocks = possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32);
     match (config.tier_exits, config.tier_seed) {
         (None, None) => paying_exits(module, func, blocks),
         _ => blocks,
     }
+}
+
+/// The blocks of a function that count as blocks that never run, for code that is entered in some of its loops, or at its
+/// start, in ascending order.
+///
+/// Where it is entered in one loop, all blocks after that loop are among them. The program gets there once for many rounds, and
+/// may then run quite another part of the function, of which nothing is known yet, or which has code of its own.
+fn never_ran(
+    module: &VerifiedModule,
+    code: &TieredCode,
+    func: u32,
+    loops: &[u32],
+    n_times_min: u32,
+) -> Vec<u32> {
+    let mut never_ran = code.never_ran(func, n_times_min);
+    if let &[number] = loops {
+        let body = module.body(func).expect("the module defines the function");
+        let end = body.loops()[number as usize].end;
+        never_ran.retain(|&block| block < end);
+        never_ran.extend(end..body.blocks.len() as u32);
+    }
+    never_ran
 }
 
 /// The blocks among some of a function that code can be left for which is entered in some loops: not those where it is entered,

@@ -6,7 +6,7 @@ pub struct FuncExits {
     /// The blocks of the bytecode in whose place it is left, in ascending order, as
     /// [`possible_exits`](super::possible_exits) are. Not the first one.
     pub blocks: Vec<u32>,
-    /// The indirect calls after which it is left if they call others than these functions, in ascending order of their
+    /// The indirect calls that are compared with the functions that they are likely to call, in ascending order of their
     /// offsets, as [`possible_calls`](super::possible_calls) are.
     pub calls: Vec<LikelyCall>,
 }
@@ -29,4 +29,6 @@ pub struct LikelyCall {
     /// The functions, in the index space of the module. If there are none, the values that wait at the call are noted, and
     /// no more.
     pub callees: Vec<u32>,
+    /// Whether the form is left after a call of another function, or else goes on.
+    pub leaves: bool,
 }

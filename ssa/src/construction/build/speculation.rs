@@ -1,8 +1,9 @@
 //! Speculation on the functions that indirect calls call: where a call has called one function so far, or two, the form compares
 //! the callee with these, and calls them directly, so that they can be inlined.
 //!
-//! Other functions are called as before, and then the form leaves for the interpreter. So nothing merges with the results of
-//! an unknown function, and the interpreter learns of it before the next version of the code is made.
+//! Other functions are called as before. Then the form leaves for the interpreter: so nothing merges with the results of an
+//! unknown function, and the interpreter learns of it before the next version of the code is made. Or the form goes on with
+//! the results, where a call has shown that others are to be expected.
 //!
 //! Relies on slot form as the build has made it, and guarantees it. The direct calls have the location of the indirect one.
 //! Its checks stay where they were: the comparison needs an entry of the table, and reading that traps where the call would
@@ -33,7 +34,7 @@ pub fn possible_calls(
 ) -> Vec<LikelyCall> {
     let code = &module.func(func).expect("the function is defined in the module").code;
     let references = module.funcs_with_references();
-    calls.retain(|LikelyCall { offset, callees }| {
+    calls.retain(|LikelyCall { offset, callees, .. }| {
         let mut reader = CodeReader::new(code, *offset);
         let inst = reader.read().expect("verified code decodes");
         let ty = &module.module().types[inst.imm.low() as usize];
@@ -60,14 +61,15 @@ pub(super) fn speculate(f: &mut Function, calls: &[LikelyCall]) {
             continue;
         }
         let offset = f.locs[f.loc(call).index()].offset;
-        let callees = match calls.binary_search_by_key(&offset, |call| call.offset) {
-            Ok(at) if !calls[at].callees.is_empty() => &*calls[at].callees,
+        let likely = match calls.binary_search_by_key(&offset, |call| call.offset) {
+            Ok(at) if !calls[at].callees.is_empty() => &calls[at],
             _ => continue,
         };
-        let size = exit_insts((waiting.values.len() + f.results(call).len()) as u32);
+        let n_waiting = if likely.leaves { waiting.values.len() } else { 0 };
+        let size = exit_insts((n_waiting + f.results(call).len()) as u32);
         if size <= left {
             left -= size;
-            sites.push((call, callees));
+            sites.push((call, likely));
         }
     }
     if sites.is_empty() {
@@ -75,8 +77,8 @@ pub(super) fn speculate(f: &mut Function, calls: &[LikelyCall]) {
     }
     let mut sites = sites.into_iter().peekable();
     split_at(f, |split, part, inst| {
-        let (call, callees) = sites.next_if(|site| site.0 == inst)?;
-        Some(Speculation { split }.replace(part, call, callees))
+        let (call, likely) = sites.next_if(|site| site.0 == inst)?;
+        Some(Speculation { split }.replace(part, call, likely))
     });
 }
 
@@ -87,13 +89,13 @@ struct Speculation<'s, 'f> {
 
 impl Speculation<'_, '_> {
     /// Replaces a call, which ends a part of a block. Returns the part that goes on after it.
-    fn replace(&mut self, mut part: u32, call: Inst, callees: &[u32]) -> u32 {
+    fn replace(&mut self, mut part: u32, call: Inst, likely: &LikelyCall) -> u32 {
         let table = Imm::index(self.split.f.imm(call).high());
         let index = *self.split.f.operands(call).last().expect("an indirect call has an index");
         let entry = Opcode::Op(Op::TableGet);
         let callee = self.split.emit(entry, table, &[index], &[ValType::FuncRef], call)[0];
-        let mut heres = Vec::with_capacity(callees.len());
-        for &func in callees {
+        let mut heres = Vec::with_capacity(likely.callees.len());
+        for &func in &likely.callees {
             let (is_func, func) = (Opcode::Ir(IrOp::RefIsFunc), Imm::index(func));
             let is_func = self.split.emit(is_func, func, &[callee], &[ValType::I32], call);
             self.split.emit(Opcode::Op(Op::BrIf), Imm::NONE, &is_func, &[], call);
@@ -105,7 +107,11 @@ impl Speculation<'_, '_> {
             heres.push((here, func));
             part = elsewhere;
         }
-        self.leave(call, callee);
+        let results = self.call_others(call);
+        if !likely.leaves {
+            return self.join(call, &heres, Some((part, results)));
+        }
+        self.leave(call, callee, results);
         self.split.blocks.close(part);
         match heres[..] {
             [(here, func)] => {
@@ -117,13 +123,17 @@ impl Speculation<'_, '_> {
                 self.split.blocks.push(call);
                 here
             }
-            _ => self.join(call, &heres),
+            _ => self.join(call, &heres, None),
         }
     }
 
-    /// Calls functions directly, each in a block of its own. Returns the block that goes on after that.
-    fn join(&mut self, call: Inst, heres: &[(u32, Imm)]) -> u32 {
+    /// Calls functions directly, each in a block of its own. Returns the block that goes on after that, and after a call of
+    /// others if the open block has one, with its results.
+    fn join(&mut self, call: Inst, heres: &[(u32, Imm)], others: Option<(u32, Vec<Value>)>) -> u32 {
         let join = self.split.add_block(call);
+        if let Some((part, results)) = others {
+            self.go_on(part, join, results, call);
+        }
         let operands = self.split.f.operands(call).to_vec();
         let (_, args) = operands.split_last().expect("an indirect call has an index");
         let types = self.split.result_types(call);
@@ -133,21 +143,29 @@ impl Speculation<'_, '_> {
             let results = self.split.emit(Opcode::Op(Op::Call), func, args, &types, call);
             let waiting = WaitingCall { inst, ..self.waiting(call).clone() };
             self.split.f.waiting.push(waiting);
-            self.split.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[], call);
-            self.split.blocks.push_edge(join, results);
-            self.split.blocks.close(here);
+            self.go_on(here, join, results, call);
         }
         self.split.blocks.set_params(join, self.split.f.results(call));
         self.split.blocks.open(join);
         join
     }
 
-    /// Ends a block with a copy of a call, and leaves after it.
-    fn leave(&mut self, call: Inst, callee: Value) {
+    /// Ends the open block by going on in another one with the results of a call.
+    fn go_on(&mut self, part: u32, join: u32, results: Vec<Value>, call: Inst) {
+        self.split.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[], call);
+        self.split.blocks.push_edge(join, results);
+        self.split.blocks.close(part);
+    }
+
+    /// Appends a copy of a call. Returns its results.
+    fn call_others(&mut self, call: Inst) -> Vec<Value> {
         let (imm, operands) = (self.split.f.imm(call), self.split.f.operands(call).to_vec());
-        let indirect = Opcode::Op(Op::CallIndirect);
         let types = self.split.result_types(call);
-        let results = self.split.emit(indirect, imm, &operands, &types, call);
+        self.split.emit(Opcode::Op(Op::CallIndirect), imm, &operands, &types, call)
+    }
+
+    /// Leaves after a call of another function.
+    fn leave(&mut self, call: Inst, callee: Value, results: Vec<Value>) {
         let WaitingCall { values: waiting, args: mut cell, .. } = self.waiting(call).clone();
         let (mut places, mut values) = (Vec::new(), Vec::new());
         for (cell, value) in waiting {
@@ -217,10 +235,10 @@ mod tests {
     }
 
     /// The form of `main` where each indirect call has called some functions, in slot form and promoted.
-    fn forms(source: &str, callees: &[u32]) -> [String; 2] {
+    fn forms(source: &str, callees: &[u32], leaves: bool) -> [String; 2] {
         let module = module(source);
         let main = module.n_funcs() - 1;
-        let call = |offset| LikelyCall { offset, callees: callees.to_vec() };
+        let call = |offset| LikelyCall { offset, callees: callees.to_vec(), leaves };
         let calls =
             possible_calls(&module, main, offsets(&module, main).into_iter().map(call).collect());
         let exits = FuncExits { blocks: Vec::new(), calls };
@@ -241,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_form_is_left_after_calls_of_others() {
-        for text in forms(SOURCE, &[1]) {
+        for text in forms(SOURCE, &[1], true) {
             assert_eq!(counts(&text), [1, 1, 1, 1], "{text}");
             // The first operand has a cell of its own; the second one may be a name of `b`. Results take the place of arguments.
             let exit = "after 11: cell 0, cell 1, cell 2, cell 4, cell 5, cell 6, callee (";
@@ -251,8 +269,17 @@ mod tests {
 
     #[test]
     fn two_functions_lead_to_one_place() {
-        for text in forms(SOURCE, &[2, 1]) {
+        for text in forms(SOURCE, &[2, 1], true) {
             assert_eq!(counts(&text), [2, 2, 1, 1], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_form_goes_on_after_calls_of_others() {
+        for (callees, n) in [(&[1][..], 1), (&[2, 1], 2)] {
+            for text in forms(SOURCE, callees, false) {
+                assert_eq!(counts(&text), [n, n, 1, 0], "{text}");
+            }
         }
     }
 
@@ -260,21 +287,26 @@ mod tests {
     #[test]
     fn some_calls_are_left_as_they_are() {
         for callees in [&[][..], &[0], &[3], &[4], &[1, 3], &[1, 2, 1]] {
-            assert_eq!(counts(&forms(SOURCE, callees)[0]), [0, 0, 1, 0], "{callees:?}");
+            for leaves in [false, true] {
+                assert_eq!(counts(&forms(SOURCE, callees, leaves)[0]), [0, 0, 1, 0], "{callees:?}");
+            }
         }
     }
 
     #[test]
-    fn exits_after_calls_take_half_as_much_as_the_function() {
+    fn what_is_compared_takes_half_as_much_as_the_function() {
         let call = "local.get b  local.get at  call_indirect (i64) -> i64, t  i64.add ";
-        let of = |n: usize| {
+        let of = |n: usize, leaves| {
             let source =
                 SOURCE.replace("i64.add  i64.xor", &format!("i64.add  i64.xor {}", call.repeat(n)));
-            counts(&forms(&source, &[1])[0])
+            counts(&forms(&source, &[1], leaves)[0])
         };
-        assert_eq!(of(1), [2, 2, 2, 2]);
-        let [n_compared, n_direct, n_indirect, n_exits] = of(1_000);
-        assert_eq!((n_compared, n_indirect), (n_direct, 1_001));
-        assert!((50..250).contains(&n_exits), "{n_exits}");
+        assert_eq!(of(1, true), [2, 2, 2, 2]);
+        for leaves in [false, true] {
+            let [n_compared, n_direct, n_indirect, n_exits] = of(1_000, leaves);
+            assert_eq!((n_compared, n_indirect), (n_direct, 1_001));
+            assert!((50..250).contains(&n_compared), "{n_compared}");
+            assert_eq!(n_exits, if leaves { n_compared } else { 0 });
+        }
     }
 }
