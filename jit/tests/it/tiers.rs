@@ -382,3 +382,44 @@ fn last_calls_take_no_stack_in_any_tier() {
         }
     }
 }
+
+/// Two loops, one after the other, with something long in between.
+fn two_loops() -> String {
+    let long = "local.get x  i64.const 5  i64.add  i64.const 9  i64.xor  local.set x  ".repeat(40);
+    format!(
+        "export \"run\" func run
+         func run(n: i64) -> i64 {{
+           local x: i64  local i: i64
+         first:
+           local.get x  local.get i  i64.xor  local.set x
+           local.get i  i64.const 1  i64.add  local.tee i  local.get n  i64.lt_s  br_if first
+           {long}
+           i64.const 0  local.set i
+         second:
+           local.get x  i64.const 3  i64.mul  local.get i  i64.add  local.set x
+           local.get i  i64.const 1  i64.add  local.tee i  local.get n  i64.lt_s  br_if second
+           local.get x  return
+         }}"
+    )
+}
+
+/// The parts of a small module are there as soon as they are hot: no other thread is waited for. The code of each loop leaves
+/// after it.
+#[test]
+fn the_program_makes_code_of_a_small_module_itself() {
+    const N: i64 = 20_000;
+    let engine = Engine::default();
+    let module = Module::from_text(&engine, &two_loops()).unwrap();
+    let mut store = Store::new(&engine, ());
+    let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+    let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+    let first = (0..N).fold(0, |x: i64, i| x ^ i);
+    let between = (0..40).fold(first, |x: i64, _| x.wrapping_add(5) ^ 9);
+    let expected = (0..N).fold(between, |x: i64, i| x.wrapping_mul(3).wrapping_add(i));
+    assert_eq!(run.call(&mut store, N).unwrap(), expected);
+    assert_eq!(module.exits_taken(), 1);
+    assert!(module.code_bytes() > 0);
+    for _ in 0..10 {
+        assert_eq!(run.call(&mut store, N).unwrap(), expected);
+    }
+}

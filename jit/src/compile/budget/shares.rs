@@ -59,6 +59,11 @@ impl Budget {
         }
     }
 
+    /// The bytes that were given for the functions of the module.
+    pub(crate) fn module_bytes(&self) -> u64 {
+        self.module_bytes
+    }
+
     /// Returns the rest after functions have taken some points.
     pub(super) fn less(&self, drawn: u64) -> Budget {
         Budget { time: self.time.saturating_sub(drawn), ..*self }

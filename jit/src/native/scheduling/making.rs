@@ -79,6 +79,11 @@ impl Maker {
         Maker { code, options, trampolines, saving, may_be_kept, shares, budget, compilers }
     }
 
+    /// The bytes that were given for the functions of the module.
+    pub(super) fn module_bytes(&self) -> u64 {
+        self.shares.module_bytes()
+    }
+
     /// Whether functions are interpreted until they are compiled.
     pub(crate) fn is_tiered(&self) -> bool {
         self.code.native.config().tier == Tier::Auto

@@ -1,5 +1,6 @@
 //! What is compiled, and when.
 
+mod at_once;
 mod callers;
 mod compilations;
 mod exits;

@@ -17,6 +17,7 @@ use crate::compile::failure::CompileFailure;
 use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
 use crate::native::ownership::code_table::CodeTable;
+use crate::native::scheduling::at_once::AtOnce;
 use crate::native::scheduling::callers::{self, Callers, State};
 use crate::native::scheduling::making::Maker;
 use crate::native::scheduling::payback::{self, compile_ns, random, times};
@@ -30,6 +31,7 @@ pub(crate) struct Tiering {
     maker: Arc<Maker>,
     wishes: Wishes,
     callers: Callers,
+    at_once: AtOnce,
 }
 
 /// What became of native code that somebody has wanted.
@@ -125,32 +127,16 @@ unsafe impl Tiers for Tiering {
                 code.n_times(Part::Loop(part.func(), number)) >= OFTEN
             })
         };
-        if let Some(part) = self.wishes.want(self.index(part), part, outer, self.body(part)) {
+        let (index, body) = (self.index(part), self.body(part));
+        let is_at_once = self.is_at_once(self.code().n_insts(part.func()), true);
+        if let Some(part) = self.wishes.want(index, part, outer, is_at_once, body) {
             let n_times = match part == hot {
                 true => self.threshold(part, n_insts, self.code().n_insts(part.func())),
                 false => code.n_times(part),
             };
             let (n_times, since) = (Some(n_times), Instant::now());
             let wish = Wish { part, n_insts, n_times, since, version: 0 };
-            let n_all = self.code().n_insts(part.func());
-            let urgency = {
-                let code = code.clone();
-                move || {
-                    payback::urgency(code.n_interpreted(part).max(code.n_interpreted(hot)), n_all)
-                }
-            };
-            let (tiering, code) = (self.this.clone(), code.clone());
-            let work = move || {
-                let Some(tiering) = tiering.upgrade() else { return };
-                match code.has_gone_on(part) {
-                    true => _ = tiering.make_with_func(Tiering::make_contained, &code, wish),
-                    // The program has got on to something else.
-                    false => tiering.wishes.forget(tiering.index(part), part),
-                }
-            };
-            if !self.code().native.workers.push(self.code().number(), urgency, work) {
-                self.wishes.forget(self.index(part), part);
-            }
+            self.have_made(code, wish, hot);
         }
         left
     }
@@ -174,6 +160,10 @@ unsafe impl Tiers for Tiering {
         let wish = Wish { part, n_insts, n_times, since, version: version.number() + 1 };
         if config.tier_compilation == TierCompilation::Synchronous {
             self.make_contained(code, wish);
+            return n_exits;
+        }
+        if self.is_at_once(n_all, false) {
+            self.at_once.make(|| self.make_contained(code, wish));
             return n_exits;
         }
         let (tiering, code) = (self.this.clone(), code.clone());
@@ -201,8 +191,46 @@ fn outer(body: &Body, number: u32, is_often: impl Fn(u32) -> bool) -> u32 {
 impl Tiering {
     pub(crate) fn new(maker: Arc<Maker>) -> Arc<Tiering> {
         let wishes = Wishes::new(maker.code.entries().len());
-        let callers = Callers::default();
-        Arc::new_cyclic(|this| Tiering { this: this.clone(), maker, wishes, callers })
+        let at_once = AtOnce::new(maker.module_bytes());
+        Arc::new_cyclic(|this| {
+            let (this, callers) = (this.clone(), Callers::default());
+            Tiering { this, maker, wishes, callers, at_once }
+        })
+    }
+
+    /// Has a part made that somebody has wanted because one was hot: by this thread, or by another one when it has time.
+    fn have_made(&self, code: &TieredCode, wish: Wish, hot: Part) {
+        let (part, n_all) = (wish.part, self.code().n_insts(wish.part.func()));
+        if self.is_at_once(n_all, true) {
+            self.at_once.make(|| self.make_with_func(Tiering::make_contained, code, wish));
+            return;
+        }
+        let urgency = {
+            let code = code.clone();
+            move || payback::urgency(code.n_interpreted(part).max(code.n_interpreted(hot)), n_all)
+        };
+        let (tiering, code) = (self.this.clone(), code.clone());
+        let work = move || {
+            let Some(tiering) = tiering.upgrade() else { return };
+            match code.has_gone_on(part) {
+                true => _ = tiering.make_with_func(Tiering::make_contained, &code, wish),
+                // The program has got on to something else.
+                false => tiering.wishes.forget(tiering.index(part), part),
+            }
+        };
+        if !self.code().native.workers.push(self.code().number(), urgency, work) {
+            self.wishes.forget(self.index(part), part);
+        }
+    }
+
+    /// Whether this thread makes code of a function with so many instructions, or of loops in it, for the first time or for a
+    /// later one. Code that can be interrupted does not wait where nothing polls, and who gives thresholds has decided how
+    /// long a program is interpreted.
+    fn is_at_once(&self, n_all: u32, is_first: bool) -> bool {
+        let config = self.code().native.config();
+        !config.polls()
+            && config.tier_thresholds.is_none()
+            && self.at_once.is_for(compile_ns(n_all), is_first)
     }
 
     /// The code of the module.
@@ -268,7 +296,8 @@ impl Tiering {
         if self.has_failed(part) {
             return NEVER;
         }
-        let is_first = self.wishes.want(self.index(part), part, |number| number, self.body(part));
+        let (index, body) = (self.index(part), self.body(part));
+        let is_first = self.wishes.want(index, part, |number| number, false, body);
         if let Some(seed) = self.code().native.config().tier_seed
             && is_first.is_some()
         {

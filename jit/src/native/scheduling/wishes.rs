@@ -62,7 +62,8 @@ impl Loops {
 /// The times that native code of loops is made for a function. The last time, it is made for all of them.
 const LOOPS_MAX: usize = 3;
 
-/// The same where loops do not share a form, so that each has one of its own.
+/// The same where loops do not share a form, so that each has one of its own, and where the program waits for
+/// each.
 const ALONE_MAX: usize = 16;
 
 /// Loops that are compiled together with one before them, at most.
@@ -73,12 +74,16 @@ const WAITS_MAX: u32 = 100;
 
 /// The loops that native code is made for where one of a function is hot, given how often some was made before.
 ///
-/// While it is made, the program may get to the next loops of the function. So those that follow are entered there as well,
-/// unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
-fn together(body: &Body, number: u32, n_before: usize) -> Vec<u32> {
+/// While it is made, the program may get to the next loops of the function, unless it waits. So those that follow are entered
+/// there as well, unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
+fn together(body: &Body, number: u32, n_before: usize, is_at_once: bool) -> Vec<u32> {
     let loops = body.loops();
-    if n_before + 1 >= LOOPS_MAX {
+    let n_max = if is_at_once { ALONE_MAX } else { LOOPS_MAX };
+    if n_before + 1 >= n_max {
         return (0..loops.len() as u32).collect();
+    }
+    if is_at_once {
+        return vec![number];
     }
     // Those that overlap are one.
     let mut end = 0;
@@ -98,12 +103,13 @@ impl Wishes {
     }
 
     /// The part that native code is to be made of now that one is hot, unless somebody has wanted it before. `outer` is the
-    /// loop around a hot one that the program is likely to come back to before long.
+    /// loop around a hot one that the program is likely to come back to before long, and `is_at_once` whether the program waits.
     pub(super) fn want(
         &self,
         index: usize,
         part: Part,
         outer: impl FnOnce(u32) -> u32,
+        is_at_once: bool,
         body: &Body,
     ) -> Option<Part> {
         let (func, number) = match part {
@@ -143,7 +149,7 @@ impl Wishes {
         let mut numbers = match is_alone {
             true if known.len() >= ALONE_MAX => return None,
             true => vec![first],
-            false => together(body, first, known.len()),
+            false => together(body, first, known.len(), is_at_once),
         };
         let has_failed = |number| known.iter().any(|known| known.has(number) && known.has_failed());
         numbers.retain(|&other| other == first || !has_failed(other));
