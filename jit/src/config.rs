@@ -4,6 +4,7 @@
 mod cache;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters count nothing"))]
 pub(crate) mod counts;
+pub(crate) mod executions;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters keep no code"))]
 mod keeping;
 #[cfg(not(feature = "jit"))]

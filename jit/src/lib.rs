@@ -140,6 +140,8 @@ pub mod compiler {
     };
     pub use crate::config::OnTheFly;
     pub use crate::config::counts::{BlockCounts, FunctionCounts};
+    #[doc(hidden)]
+    pub use crate::config::executions::{Executions, FunctionExecutions};
 }
 
 /// Compiles and runs the example of the README.

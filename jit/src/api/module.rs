@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode};
+use slotvm_ssa::passes::inline::ExitPlan;
 use slotvm_ssa::pipeline::PassSet;
 use tracing::debug_span;
 
@@ -16,6 +17,7 @@ use crate::compile::listing::FunctionCode;
 use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::FunctionCounts;
+use crate::config::executions::Executions;
 use crate::native::module::{NativeModule, Texts};
 use crate::native::ownership::keeping::Keeping;
 
@@ -252,6 +254,28 @@ impl Module {
     /// Fails if the function cannot be compiled.
     pub fn machine_code(&self, func: u32) -> Result<Option<FunctionCode>, Error> {
         self.native().map_or(Ok(None), |native| native.machine_code(func))
+    }
+
+    /// The exits that code of a function has in the default tier if it is made after a run, with those of functions that may
+    /// be inlined. `None` if there are none, or the function is imported. For tools.
+    #[doc(hidden)]
+    pub fn exits_after(&self, executions: &Executions, func: u32) -> Option<ExitPlan> {
+        self.native()?.exits_after(executions, func)
+    }
+
+    /// Compiles a function as the default tier does after a run, with these exits, and returns its Cranelift IR and its
+    /// machine code. In these, exits have numbers in place of addresses. `None` if the function is imported or the engine
+    /// interprets. For tools.
+    ///
+    /// # Errors
+    /// Fails if the function cannot be compiled.
+    #[doc(hidden)]
+    pub fn code_with_exits(
+        &self,
+        func: u32,
+        plan: &ExitPlan,
+    ) -> Result<Option<(String, FunctionCode)>, Error> {
+        self.native().map_or(Ok(None), |native| native.code_with_exits(func, plan))
     }
 
     fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {

@@ -15,11 +15,18 @@ use slotvm_ssa::ir::{Entry, Function};
 use super::Lowering;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
 
+/// The address of the interpreter in code that is shown, which takes as many bytes as one of user space.
+const SHOWN_INTERPRETER: usize = 0x7fff_0000_0000;
+
+/// The address of the first exit in code that is shown. The others count on from there.
+const SHOWN_EXITS: usize = 0x7ffe_0000_0000;
+
 /// Code that is left at exits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct LeftCode<'a> {
-    /// The trampoline by which calls of the function go to the interpreter.
-    pub(crate) interpreter: usize,
+    /// The trampoline by which calls of the function go to the interpreter. Code without one is shown and never run: it has
+    /// numbers in place of addresses, so that its text is always the same.
+    pub(crate) interpreter: Option<usize>,
     pub(crate) version: &'a Arc<CodeVersion>,
 }
 
@@ -27,8 +34,9 @@ pub(crate) struct LeftCode<'a> {
 #[derive(Clone)]
 pub(crate) struct CodeExits {
     exits: Arc<[Exit]>,
-    /// The trampoline by which calls of the function go to the interpreter. It lives as long as the code.
-    interpreter: usize,
+    /// The trampoline by which calls of the function go to the interpreter. It lives as long as the code. `None` if the code
+    /// is shown only.
+    interpreter: Option<usize>,
 }
 
 impl CodeExits {
@@ -58,7 +66,14 @@ impl CodeExits {
     }
 
     fn address(&self, number: usize) -> usize {
-        std::ptr::from_ref(&self.exits[number]).expose_provenance()
+        match self.interpreter {
+            Some(_) => std::ptr::from_ref(&self.exits[number]).expose_provenance(),
+            None => SHOWN_EXITS + number,
+        }
+    }
+
+    fn interpreter_address(&self) -> usize {
+        self.interpreter.unwrap_or(SHOWN_INTERPRETER)
     }
 }
 
@@ -129,7 +144,7 @@ impl Lowering<'_, '_> {
                 self.builder.ins().return_(&results);
             }
             Entry::Call => {
-                let interpreter = exits.interpreter as i64;
+                let interpreter = exits.interpreter_address() as i64;
                 let code = self.builder.ins().iconst(POINTER, interpreter);
                 let signature = self.signature(self.module.func_type_index(func.func));
                 let mut args = vec![self.context];

@@ -11,26 +11,31 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, VerifiedModule};
-use slotvm_runtime::native::{FuncAddresses, MemoryImage, Natives, Tiers};
+use slotvm_runtime::native::{CodeVersion, FuncAddresses, MemoryImage, Natives, Part, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
+use slotvm_ssa::passes::inline::ExitPlan;
 use slotvm_ssa::pipeline::{PassSet, Stage};
 use tracing::debug_span;
 
 use crate::compile::budget::Budget;
 use crate::compile::error::CompileError;
+use crate::compile::function::form::{FormExits, Origin};
 use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
 use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::{Counters, FunctionCounts};
+use crate::config::executions::Executions;
 use crate::config::{Compile, Config, Tier};
 use crate::lower::abi::Direction;
+use crate::lower::exits::LeftCode;
 use crate::native::crossing::trampolines::Trampoline;
 use crate::native::ownership::eager::EagerCode;
 use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::keeping::Keeping;
 use crate::native::ownership::resources::Resources;
+use crate::native::scheduling::exits;
 use crate::native::scheduling::making::Maker;
 use crate::native::scheduling::on_call::LazyCode;
 use crate::native::scheduling::tiers::Tiering;
@@ -301,7 +306,7 @@ impl NativeModule {
     /// Compiles a function once more, for its texts. There are none if the function is imported.
     pub(crate) fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
         let keep = |options| CompileOptions { keep_clif: true, keep_asm: true, ..options };
-        let Some(compiled) = self.compile_again(func, keep)? else { return Ok(None) };
+        let Some(compiled) = self.compile_again(func, None, keep)? else { return Ok(None) };
         let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
         Ok(Some(Texts { clif, asm }))
     }
@@ -310,7 +315,7 @@ impl NativeModule {
     /// There is none if the function is imported.
     pub(crate) fn machine_code(&self, func: u32) -> Result<Option<FunctionCode>, Error> {
         let keep = |options| CompileOptions { keep_listing: true, ..options };
-        let Some(compiled) = self.compile_again(func, keep)? else { return Ok(None) };
+        let Some(compiled) = self.compile_again(func, None, keep)? else { return Ok(None) };
         let mut listing = compiled.listing.expect("it was asked for");
         let index = (func - self.verified.n_imported_funcs()) as usize;
         if let Placement::Together(code) = &*self.code
@@ -323,16 +328,41 @@ impl NativeModule {
         Ok(Some(listing))
     }
 
+    /// The exits of the first version of a function's code in the default tier after a run. `None` if the function is imported
+    /// or has none.
+    pub(crate) fn exits_after(&self, executions: &Executions, func: u32) -> Option<ExitPlan> {
+        self.verified.func(func)?;
+        exits::of_profile(&self.verified, executions, func, self.native.config())
+    }
+
+    /// The code of a function with these exits. It is shown and never run. `None` if the function is imported.
+    pub(crate) fn code_with_exits(
+        &self,
+        func: u32,
+        plan: &ExitPlan,
+    ) -> Result<Option<(String, FunctionCode)>, Error> {
+        let keep = |mut options: CompileOptions| {
+            // As all code of that tier does.
+            options.lower.loads_entries = true;
+            CompileOptions { keep_clif: true, keep_listing: true, ..options }
+        };
+        let Some(compiled) = self.compile_again(func, Some(plan), keep)? else { return Ok(None) };
+        let clif = compiled.clif.unwrap_or_default();
+        Ok(Some((clif, compiled.listing.expect("it was asked for"))))
+    }
+
     /// The passes of a function, unless they would take more than its budget.
     pub(crate) fn passes_of(&self, func: u32) -> PassSet {
         let memory = memory_plan(self.native.config(), &self.verified);
         self.native.compile_options(memory).passes_of(func)
     }
 
-    /// Compiles a function once more, by options that keep what is asked for. `None` if it is imported.
+    /// Compiles a function once more, by options that keep what is asked for, with exits if there are any. `None` if it is
+    /// imported.
     fn compile_again(
         &self,
         func: u32,
+        plan: Option<&ExitPlan>,
         keep: impl Fn(CompileOptions) -> CompileOptions,
     ) -> Result<Option<CompiledFunction>, Error> {
         let verified = &self.verified;
@@ -343,7 +373,11 @@ impl NativeModule {
         options.containment = self.resources.containment.clone();
         let share = Budget::new(verified).share(verified, func);
         let mut compiler = Compiler::new(keep(options));
-        Ok(Some(compiler.compile(verified, func, share)?))
+        let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));
+        let code = LeftCode { interpreter: None, version: &version };
+        let exits = plan.map_or(FormExits::default(), |plan| FormExits::new(plan, code));
+        let origin = Origin::Bytecode { func, loops: &[], exits };
+        Ok(Some(compiler.compile_at(verified, origin, share)?))
     }
 
     /// The file of a module with these bytes, with code of all functions.

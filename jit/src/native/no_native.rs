@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig};
+use slotvm_ssa::passes::inline::ExitPlan;
 use slotvm_ssa::pipeline::PassSet;
 
 use crate::compile::function_info::FunctionInfo;
@@ -14,6 +15,7 @@ use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::Config;
 use crate::config::counts::FunctionCounts;
+use crate::config::executions::Executions;
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -136,6 +138,18 @@ impl NativeModule {
     }
 
     pub(crate) fn machine_code(&self, _: u32) -> Result<Option<FunctionCode>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn exits_after(&self, _: &Executions, _: u32) -> Option<ExitPlan> {
+        match *self {}
+    }
+
+    pub(crate) fn code_with_exits(
+        &self,
+        _: u32,
+        _: &ExitPlan,
+    ) -> Result<Option<(String, FunctionCode)>, Error> {
         match *self {}
     }
 

@@ -57,6 +57,25 @@ pub struct BodyExits<'a> {
     pub cells_max: u32,
 }
 
+/// The exits of a form that is to be made: its own, and those of functions whose bodies it may get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitPlan {
+    /// Those of the function itself.
+    pub of_func: FuncExits,
+    /// Those of functions that may be inlined, as far as they have any.
+    pub bodies: HashMap<u32, FuncExits>,
+    /// The maximum number of cells of the frames that an exit leaves.
+    pub cells_max: u32,
+}
+
+impl ExitPlan {
+    /// The exits of bodies, if there are any. Then [`BuildOptions::waits`] has to be set.
+    pub fn of_bodies(&self) -> Option<BodyExits<'_>> {
+        let (of_funcs, cells_max) = (&self.bodies, self.cells_max);
+        (!of_funcs.is_empty()).then_some(BodyExits { of_funcs, cells_max })
+    }
+}
+
 /// Inlines calls in the slot form of a function of the module, which was made with the given options. Bodies may have exits;
 /// they have those that leave for frames of which it was noted what waits in them ([`Function::waiting`]).
 pub fn inline(

@@ -7,7 +7,7 @@ use slotvm_ssa::construction::build::{BuildOptions, FuncExits, SsaOptions, build
 use slotvm_ssa::construction::promote::PromotionReport;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::passes::inline::BodyExits;
+use slotvm_ssa::passes::inline::{BodyExits, ExitPlan};
 use slotvm_ssa::pipeline::{
     Driver, Growth, PassContext, PassScratch, PassSet, Product, Start, TABLE, Times, User, When,
 };
@@ -42,6 +42,13 @@ impl Default for FormExits<'_> {
     /// None.
     fn default() -> Self {
         FormExits { of_func: FuncExits::NONE, bodies: None, code: None }
+    }
+}
+
+impl<'a> FormExits<'a> {
+    /// The exits of code, as planned.
+    pub(crate) fn new(plan: &'a ExitPlan, code: LeftCode<'a>) -> FormExits<'a> {
+        FormExits { of_func: &plan.of_func, bodies: plan.of_bodies(), code: Some(code) }
     }
 }
 

@@ -220,7 +220,7 @@ fn loops_compile_in_every_mode_for_every_target() {
                 let calls = calls.iter().filter(|_| has_calls).cloned().collect();
                 let of_func = &FuncExits { blocks: blocks.to_vec(), calls };
                 let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));
-                let code = Some(LeftCode { interpreter: 16, version: &version });
+                let code = Some(LeftCode { interpreter: Some(16), version: &version });
                 let exits = FormExits { of_func, bodies: None, code };
                 let origin = Origin::Bytecode { func, loops, exits };
                 let compiled = compiler.compile_at(&module, origin, share(&module, func));

@@ -13,9 +13,11 @@ use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Part, TieredCode};
 use slotvm_ssa::construction::build::{
     FuncExits, LIKELY_CALLEES_MAX, LikelyCall, paying_exits, possible_calls, possible_exits,
 };
-use slotvm_ssa::passes::inline::may_be_inlined;
+use slotvm_ssa::passes::inline::{ExitPlan, may_be_inlined};
 
 use crate::config::Config;
+use crate::config::executions::Executions;
+use crate::native::scheduling::history::{History, Profiled};
 use crate::native::scheduling::payback;
 
 /// The versions of code that have exits, at most.
@@ -31,10 +33,7 @@ const BODIES_MAX: usize = 256;
 /// The exits of a version of code.
 #[derive(Debug)]
 pub(super) struct VersionExits {
-    /// Those of the function itself.
-    pub(super) of_func: FuncExits,
-    /// Those of functions that may be inlined, as far as they have any.
-    pub(super) bodies: HashMap<u32, FuncExits>,
+    pub(super) plan: ExitPlan,
     pub(super) version: Arc<CodeVersion>,
 }
 
@@ -48,21 +47,42 @@ pub(super) fn of_version(
     n_all: u32,
     config: &Config,
 ) -> Option<VersionExits> {
+    let plan = plan(module, code, (part.func(), number), loops, config)?;
+    let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
+    let version = Arc::new(CodeVersion::new(part, number, n_exits));
+    Some(VersionExits { plan, version })
+}
+
+/// The exits that the first version of a function's code has, entered at its start, where the module has run as a profile says.
+pub(crate) fn of_profile(
+    module: &VerifiedModule,
+    executions: &Executions,
+    func: u32,
+    config: &Config,
+) -> Option<ExitPlan> {
+    plan(module, &Profiled { module, executions }, (func, 0), &[], config)
+}
+
+/// The exits of a version of a function's code, before which there were so many, entered at its start or in some of its loops.
+fn plan(
+    module: &VerifiedModule,
+    history: &impl History,
+    (func, number): (u32, u32),
+    loops: &[u32],
+    config: &Config,
+) -> Option<ExitPlan> {
     if number >= VERSIONS_MAX {
         return None;
     }
     let exits = |func, loops| FuncExits {
-        blocks: blocks(module, code, func, number, loops, config),
-        calls: calls(module, code, func, number, config),
+        blocks: blocks(module, history, func, number, loops, config),
+        calls: calls(module, history, func, number, config),
     };
-    let of_func = exits(part.func(), loops);
-    let bodies = bodies(module, part.func(), &of_func, exits);
-    if of_func.is_empty() && bodies.is_empty() {
-        return None;
-    }
-    let n_exits = payback::n_exits(config, part, (code.n_insts(part).unwrap_or(n_all), n_all));
-    let version = Arc::new(CodeVersion::new(part, number, n_exits));
-    Some(VersionExits { of_func, bodies, version })
+    let of_func = exits(func, loops);
+    let bodies = bodies(module, func, &of_func, exits);
+    let cells_max = EXIT_CELLS_MAX as u32;
+    let is_empty = of_func.is_empty() && bodies.is_empty();
+    (!is_empty).then_some(ExitPlan { of_func, bodies, cells_max })
 }
 
 /// The exits of the functions that a function calls, directly or by others, as far as they may be inlined.
@@ -97,7 +117,7 @@ fn callees(module: &VerifiedModule, func: u32, exits: &FuncExits) -> Vec<u32> {
 /// The indirect calls of a function that a version of code compares with few functions.
 fn calls(
     module: &VerifiedModule,
-    code: &TieredCode,
+    history: &impl History,
     func: u32,
     version: u32,
     config: &Config,
@@ -105,7 +125,7 @@ fn calls(
     let calls = match config.tier_exits {
         Some((seed, _)) => calls_at_random(module, func, seed ^ u64::from(version)),
         None => {
-            let calls = code.callees(func, n_times_min(config)).into_iter();
+            let calls = history.callees(func, n_times_min(config)).into_iter();
             let likely = |(offset, callees): (u32, Vec<u32>)| {
                 // Code was left, perhaps for a second function here: a third one would make it the last version.
                 let leaves = version == 0 || callees.len() < LIKELY_CALLEES_MAX;
@@ -152,7 +172,7 @@ fn n_times_min(config: &Config) -> u32 {
 /// The blocks of a function in whose place a version of code is left that is entered in some of its loops, or at its start.
 fn blocks(
     module: &VerifiedModule,
-    code: &TieredCode,
+    history: &impl History,
     func: u32,
     version: u32,
     loops: &[u32],
@@ -161,7 +181,7 @@ fn blocks(
     let blocks = match config.tier_exits {
         Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(version)),
         None => {
-            let never_ran = never_ran(module, code, func, loops, n_times_min(config));
+            let never_ran = never_ran(module, history, func, loops, n_times_min(config));
             without_entries(module, func, loops, never_ran)
         }
     };
@@ -179,12 +199,12 @@ fn blocks(
 /// may then run quite another part of the function, of which nothing is known yet, or which has code of its own.
 fn never_ran(
     module: &VerifiedModule,
-    code: &TieredCode,
+    history: &impl History,
     func: u32,
     loops: &[u32],
     n_times_min: u32,
 ) -> Vec<u32> {
-    let mut never_ran = code.never_ran(func, n_times_min);
+    let mut never_ran = history.never_ran(func, n_times_min);
     if let &[number] = loops {
         let body = module.body(func).expect("the module defines the function");
         let end = body.loops()[number as usize].end;

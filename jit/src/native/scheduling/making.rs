@@ -6,8 +6,6 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::parallel::try_map;
 use slotvm_runtime::Error;
-use slotvm_runtime::native::EXIT_CELLS_MAX;
-use slotvm_ssa::passes::inline::BodyExits;
 use slotvm_ssa::pipeline::Stage;
 
 use crate::code::machine_code::Placing;
@@ -131,10 +129,8 @@ impl Maker {
         let subject = Subject::of(module, func, loops);
         let exits = exits.as_ref().and_then(|exits| Some((exits, self.interpreter(func)?)));
         let exits = exits.map_or(FormExits::default(), |(exits, interpreter)| {
-            let VersionExits { of_func, bodies, version } = exits;
-            let bodies = (!bodies.is_empty())
-                .then_some(BodyExits { of_funcs: bodies, cells_max: EXIT_CELLS_MAX as u32 });
-            FormExits { of_func, bodies, code: Some(LeftCode { interpreter, version }) }
+            let VersionExits { plan, version } = exits;
+            FormExits::new(plan, LeftCode { interpreter: Some(interpreter), version })
         });
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));

@@ -3,7 +3,8 @@
 mod at_once;
 mod callers;
 mod compilations;
-mod exits;
+pub(crate) mod exits;
+mod history;
 pub(crate) mod making;
 pub(crate) mod on_call;
 mod payback;
