@@ -32,7 +32,7 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub code: CodeArgs,
 
-    /// Write the counts of blocks as JSON
+    /// Write the counts of blocks, and of the functions that indirect calls have called, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 

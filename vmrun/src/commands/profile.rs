@@ -123,7 +123,8 @@ fn by_bytecode(
         text += &format!("\n{name}: {n} instructions, {share}\n       count  share\n");
         let listed = printer.func(function.func).text(PrintOptions { offsets: true });
         let listed = listed.map_err(|error| CliError::module(&args.program, error))?;
-        text += &listing::bytecode(&listed, function, profile.instructions);
+        let name = |func| Printable(&func_name(module, func)).to_string();
+        text += &listing::bytecode(&listed, function, profile.instructions, name);
     }
     Ok(text)
 }

@@ -1,12 +1,18 @@
-//! Counts instructions and paths of calls while the interpreter runs.
+//! Counts instructions, callees of indirect calls, and paths of calls while the interpreter runs.
+//!
+//! An indirect call is followed by the first instruction of its callee, in a frame above its own. The host and calls that
+//! trap execute no instruction, so after those the frame is another one.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{Op, VerifiedModule};
 use slotvm_runtime::TraceFn;
 
-use super::{BlockProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERSION};
+use super::{
+    BlockProfile, CallProfile, CalleeProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERSION,
+};
 
 /// Frames of a path, at most. Those of deeper calls count for the last one, as [`DEEPER`].
 pub const PATH_FRAMES_MAX: usize = 500;
@@ -20,6 +26,9 @@ pub const PATHS_MAX: usize = 20_000;
 /// The function of paths beyond [`PATHS_MAX`].
 pub const OTHERS: u32 = u32::MAX - 1;
 
+/// The maximum number of functions that are counted for an indirect call: the first ones that it calls.
+pub const PROFILED_CALLEES_MAX: usize = 32;
+
 /// The counts of one run.
 #[derive(Clone, Debug)]
 pub struct Collector(Arc<Mutex<Counts>>);
@@ -28,6 +37,10 @@ pub struct Collector(Arc<Mutex<Counts>>);
 struct Counts {
     /// The number of executions of each instruction, by function and code offset.
     executed: Vec<Vec<u64>>,
+    /// The calls of each function by each indirect call, by function and code offset of the call.
+    callees: HashMap<(u32, u32), Vec<CalleeProfile>>,
+    /// The frame and the place of the last instruction, if it is an indirect call.
+    calling: Option<(usize, u32, u32)>,
     /// The paths, if they are wanted.
     paths: Option<Paths>,
 }
@@ -57,13 +70,16 @@ impl Collector {
     /// Counts instructions, and also paths of calls if these are wanted.
     pub fn new(with_paths: bool) -> Collector {
         let paths = with_paths.then(Paths::default);
-        Collector(Arc::new(Mutex::new(Counts { executed: Vec::new(), paths })))
+        Collector(Arc::new(Mutex::new(Counts { paths, ..Counts::default() })))
     }
 
     /// The function for [`slotvm::Store::set_trace`].
     pub fn trace(&self) -> TraceFn {
         let collector = self.clone();
-        Arc::new(move |event| collector.counts().add(event.depth, event.func, event.offset))
+        Arc::new(move |event| {
+            let is_call = event.inst.op == Op::CallIndirect;
+            collector.counts().add(event.depth, event.func, event.offset, is_call);
+        })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -75,7 +91,7 @@ impl Collector {
         let counts = self.counts();
         let executed = (0..).zip(&counts.executed).filter(|(_, executed)| !executed.is_empty());
         let functions: Vec<_> =
-            executed.map(|(func, executed)| function(module, func, executed)).collect();
+            executed.map(|(func, executed)| counts.function(module, func, executed)).collect();
         let instructions = functions.iter().map(|function| function.instructions).sum();
         Profile { schema: SCHEMA.into(), version: SCHEMA_VERSION, instructions, functions }
     }
@@ -95,29 +111,53 @@ impl Collector {
     }
 }
 
-fn function(module: &VerifiedModule, func: u32, executed: &[u64]) -> FunctionProfile {
-    let blocks = module.body(func).into_iter().flat_map(|body| &body.blocks);
-    let block = |start: u32, end: u32| {
-        let count = |offset: u32| executed.get(offset as usize).copied().unwrap_or(0);
-        let instructions = (start..end).map(count).sum();
-        BlockProfile { offset: start, count: count(start), instructions }
-    };
-    FunctionProfile {
-        func,
-        name: module.func_name(func),
-        instructions: executed.iter().sum(),
-        blocks: blocks.map(|b| block(b.start, b.end)).collect(),
-    }
-}
-
 impl Counts {
-    /// Counts an instruction, in a frame with so many guest frames below it.
-    fn add(&mut self, depth: usize, func: u32, offset: u32) {
+    /// Counts an instruction, in a frame with so many guest frames below it, which may be an indirect call.
+    fn add(&mut self, depth: usize, func: u32, offset: u32, is_call: bool) {
         let executed = at(at(&mut self.executed, func as usize), offset as usize);
         *executed += 1;
+        if let Some((caller_depth, caller, site)) = self.calling.take()
+            && depth == caller_depth + 1
+        {
+            self.add_callee((caller, site), func);
+        }
+        self.calling = is_call.then_some((depth, func, offset));
         if let Some(paths) = &mut self.paths {
             let path = paths.path(depth, func);
             paths.all[path].instructions += 1;
+        }
+    }
+
+    fn add_callee(&mut self, site: (u32, u32), func: u32) {
+        let callees = self.callees.entry(site).or_default();
+        if let Some(callee) = callees.iter_mut().find(|callee| callee.func == func) {
+            callee.count += 1;
+        } else if callees.len() < PROFILED_CALLEES_MAX {
+            callees.push(CalleeProfile { func, count: 1 });
+        }
+    }
+
+    fn function(&self, module: &VerifiedModule, func: u32, executed: &[u64]) -> FunctionProfile {
+        let blocks = module.body(func).map_or(&[][..], |body| &body.blocks);
+        let count = |offset: u32| executed.get(offset as usize).copied().unwrap_or(0);
+        let block = |start: u32, end: u32| {
+            let instructions = (start..end).map(count).sum();
+            BlockProfile { offset: start, count: count(start), instructions }
+        };
+        let insts = blocks.iter().flat_map(|block| module.insts(func, block));
+        let calls =
+            insts.filter(|&(offset, inst)| inst.op == Op::CallIndirect && count(offset) > 0);
+        let call = |offset: u32| {
+            let mut callees = self.callees.get(&(func, offset)).cloned().unwrap_or_default();
+            callees.sort_by_key(|callee| (Reverse(callee.count), callee.func));
+            CallProfile { offset, count: count(offset), callees }
+        };
+        FunctionProfile {
+            func,
+            name: module.func_name(func),
+            instructions: executed.iter().sum(),
+            blocks: blocks.iter().map(|b| block(b.start, b.end)).collect(),
+            calls: calls.map(|(offset, _)| call(offset)).collect(),
         }
     }
 }
@@ -177,7 +217,7 @@ mod tests {
 
     fn paths(events: &[(usize, u32)]) -> Vec<(Vec<u32>, u64)> {
         let collector = Collector::new(true);
-        events.iter().for_each(|&(depth, func)| collector.counts().add(depth, func, 0));
+        events.iter().for_each(|&(depth, func)| collector.counts().add(depth, func, 0, false));
         collector.paths()
     }
 
@@ -212,5 +252,43 @@ mod tests {
         assert_eq!(paths.len(), PATH_FRAMES_MAX + 1);
         let (deepest, instructions) = &paths[PATH_FRAMES_MAX];
         assert_eq!((deepest.last(), *instructions), (Some(&DEEPER), 1000));
+    }
+
+    /// The functions that each indirect call has called: its own function, its offset, the callee and the number of calls.
+    fn callees(events: &[(usize, u32, u32, bool)]) -> Vec<(u32, u32, u32, u64)> {
+        let collector = Collector::new(false);
+        for &(depth, func, offset, is_call) in events {
+            collector.counts().add(depth, func, offset, is_call);
+        }
+        let counts = collector.counts();
+        let of_site = |(&(func, offset), callees): (&(u32, u32), &Vec<CalleeProfile>)| {
+            let callees = callees.iter().map(move |c| (func, offset, c.func, c.count));
+            callees.collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = counts.callees.iter().flat_map(of_site).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn the_callee_is_the_next_function_one_frame_above() {
+        let call = (0, 0, 4, true);
+        // f0 calls f1, which calls f0; a host function or nothing; and f1 again.
+        let events = [call, (1, 1, 0, true), (2, 0, 0, false), (1, 1, 9, false), (0, 0, 6, false)];
+        let again = [call, (0, 0, 6, false), call, (1, 1, 2, false), call];
+        let expected = [(0, 4, 1, 2), (1, 0, 0, 1)];
+        assert_eq!(callees(&[&events[..], &again].concat()), expected);
+        // A call that traps is followed by another call from the host.
+        assert_eq!(callees(&[call, (0, 2, 0, false)]), []);
+    }
+
+    #[test]
+    fn the_first_callees_are_counted() {
+        let n = PROFILED_CALLEES_MAX as u32 + 5;
+        let of = |func| [(0, 0, 4, true), (1, func, 0, false)];
+        let events: Vec<_> = (1..=n).chain([1, n]).flat_map(of).collect();
+        let found = callees(&events);
+        assert_eq!((found.len(), found[0]), (PROFILED_CALLEES_MAX, (0, 4, 1, 2)));
+        assert!(found[1..].iter().all(|&(.., func, count)| count == 1 && func < n), "{found:?}");
     }
 }

@@ -5,23 +5,56 @@ use std::fmt::Write as _;
 
 use slotvm::compiler::FunctionCounts;
 
-use super::FunctionProfile;
+use super::{CallProfile, FunctionProfile};
 
 /// The columns in front of each line: count and share.
 pub(super) const MARGIN: &str = "                     ";
 
+/// The maximum number of functions that the report names for an indirect call, the most frequent ones: as many as native code
+/// compares it with.
+const SHOWN_CALLEES_MAX: usize = 2;
+
 /// The text of a function's bytecode, with the code offset of each instruction after `; @`. The first instruction of a
 /// block is preceded by how often the block was executed, and its share of `total`, the instructions that the program
-/// executed.
-pub fn bytecode(text: &str, function: &FunctionProfile, total: u64) -> String {
+/// executed. An indirect call is followed by the functions that it has called.
+pub fn bytecode(
+    text: &str,
+    function: &FunctionProfile,
+    total: u64,
+    name: impl Fn(u32) -> String,
+) -> String {
     let blocks: HashMap<u32, _> =
         function.blocks.iter().map(|block| (block.offset, block)).collect();
-    let margin = |line: &str| {
-        let (_, offset) = line.rsplit_once("; @")?;
-        let block = blocks.get(&u32::from_str_radix(offset.trim(), 16).ok()?)?;
-        Some(figures(block.count, block.instructions, total))
-    };
-    with_margins(text, margin)
+    let calls: HashMap<u32, _> = function.calls.iter().map(|call| (call.offset, call)).collect();
+    let mut listing = String::new();
+    for line in text.lines() {
+        let offset = offset_of(line);
+        let block = offset.and_then(|offset| blocks.get(&offset));
+        let figures = block.map(|block| figures(block.count, block.instructions, total));
+        let margin = figures.as_deref().unwrap_or(MARGIN);
+        let call = offset.and_then(|offset| calls.get(&offset));
+        let callees = call.map_or(String::new(), |call| callees(call, &name));
+        push_line(&mut listing, &format!("{margin}{line}{callees}"));
+    }
+    listing
+}
+
+/// The code offset at the end of a line.
+fn offset_of(line: &str) -> Option<u32> {
+    let (_, offset) = line.rsplit_once("; @")?;
+    u32::from_str_radix(offset.trim(), 16).ok()
+}
+
+/// The functions that a call has called, with the number of calls: ` calls first 900, second 100, others 2`.
+fn callees(call: &CallProfile, name: impl Fn(u32) -> String) -> String {
+    let (shown, left_out) = call.callees.split_at(call.callees.len().min(SHOWN_CALLEES_MAX));
+    let mut parts: Vec<String> =
+        shown.iter().map(|callee| format!("{} {}", name(callee.func), callee.count)).collect();
+    let n_others = call.n_others() + left_out.iter().map(|callee| callee.count).sum::<u64>();
+    if n_others > 0 {
+        parts.push(format!("others {n_others}"));
+    }
+    format!(" calls {}", parts.join(", "))
 }
 
 /// The text of a function in the form that was lowered, whose blocks begin with `b` or `block`, a number, and `(` or `:`.
@@ -77,9 +110,13 @@ fn with_margins(text: &str, mut margin: impl FnMut(&str) -> Option<String>) -> S
     let mut listing = String::new();
     for line in text.lines() {
         let margin = margin(line).unwrap_or_else(|| MARGIN.to_owned());
-        writeln!(listing, "{}", format!("{margin}{line}").trim_end()).expect("a string takes it");
+        push_line(&mut listing, &format!("{margin}{line}"));
     }
     listing
+}
+
+fn push_line(listing: &mut String, line: &str) {
+    writeln!(listing, "{}", line.trim_end()).expect("a string takes it");
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `vmrun profile`: which blocks a program executes, and on which paths of calls.
 //!
 //! The interpreter tells of each instruction ([`collect`]), so all figures are exact and the same on each machine: an
-//! instruction has the weight 1, whatever time it takes. The SSA form that native code is made of and Cranelift's IR have
+//! instruction has the weight 1, whatever time it takes. The functions that indirect calls have called are counted, too. The SSA form that native code is made of and Cranelift's IR have
 //! other blocks; they are counted by native code itself ([`slotvm::Config::count_blocks`]). [`listing`] prints counts beside
 //! the text of each form, and [`folded`] paths of calls for tools that draw flame graphs.
 //!
@@ -47,6 +47,9 @@ pub struct FunctionProfile {
     pub instructions: u64,
     /// All its blocks, in the order of the bytecode.
     pub blocks: Vec<BlockProfile>,
+    /// Its executed `call_indirect`s, in the order of the bytecode. Files of earlier builds have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallProfile>,
 }
 
 /// The part of a block of the bytecode.
@@ -58,4 +61,34 @@ pub struct BlockProfile {
     pub count: u64,
     /// The number of instructions executed in it.
     pub instructions: u64,
+}
+
+/// The part of an indirect call that is no tail call.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct CallProfile {
+    /// The code offset of the call.
+    pub offset: u32,
+    /// The number of executions, with calls of host functions and those that trap.
+    pub count: u64,
+    /// The functions of the module that it has called, the most frequent first; at most
+    /// [`PROFILED_CALLEES_MAX`](collect::PROFILED_CALLEES_MAX).
+    pub callees: Vec<CalleeProfile>,
+}
+
+impl CallProfile {
+    /// The number of calls of functions that are not listed: host functions, functions past the limit, and calls that trap.
+    pub fn n_others(&self) -> u64 {
+        let listed =
+            self.callees.iter().fold(0_u64, |sum, callee| sum.saturating_add(callee.count));
+        self.count.saturating_sub(listed)
+    }
+}
+
+/// A function that an indirect call has called.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct CalleeProfile {
+    /// Its number in the module's function index space.
+    pub func: u32,
+    /// The number of calls.
+    pub count: u64,
 }

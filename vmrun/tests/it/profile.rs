@@ -37,6 +37,53 @@ fn blocks_of_the_bytecode_are_counted() {
     assert_eq!(function["instructions"], json["instructions"]);
 }
 
+/// Calls of the host are executions of the call, and have no callee.
+#[test]
+fn callees_of_indirect_calls_are_counted() {
+    let folder = Folder::new("profile_callees");
+    let source = r#"
+        import "env" "print_i64" func host(i64)
+        export "main" func main
+        table t funcref 4 4
+        elem e t at i32.const 0 func first, second, first, host
+        func first(x: i64) { return }
+        func second(x: i64) { local.get x  return_call_indirect_of_first }
+        func main() -> i32 {
+          local i: i32
+        again:
+          local.get i  i64.extend_i32_u
+          local.get i  i32.const 3  i32.and
+          call_indirect (i64), t
+          local.get i  i32.const 1  i32.add  local.tee i
+          i32.const 10  i32.lt_u  br_if again
+          i32.const 0
+          return
+        }"#;
+    let tail_call = "i32.const 0  return_call_indirect (i64), t";
+    let source = source.replace("return_call_indirect_of_first", tail_call);
+    let program = folder.write("p.vasm", source);
+    let path = folder.path("p.json");
+    let args = ["profile", text_of(&program), "--json", text_of(&path)];
+    let report = vmrun(&args).output();
+    let line = report.lines().find(|line| line.contains("call_indirect (i64) ")).expect("a call");
+    assert!(line.ends_with("calls first 5, second 3, others 2"), "{report}");
+    let json: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let functions = json["functions"].as_array().unwrap();
+    let calls: Vec<Option<&Value>> =
+        functions.iter().map(|function| function.get("calls")).collect();
+    let (offset, _) = report_offset(line);
+    let callees = json!([{"func": 1, "count": 5}, {"func": 2, "count": 3}]);
+    let expected = json!([{"offset": offset, "count": 10, "callees": callees}]);
+    assert_eq!(calls, [None, None, Some(&expected)]);
+}
+
+/// The code offset in a line of a report, and the rest of the line.
+fn report_offset(line: &str) -> (u32, &str) {
+    let (_, rest) = line.split_once("; @").expect("the line has an offset");
+    let (offset, rest) = rest.split_at(4);
+    (u32::from_str_radix(offset, 16).expect("it is hexadecimal"), rest)
+}
+
 /// Fuel is one unit for each instruction, and is counted by other means.
 #[test]
 fn instructions_and_paths_add_up_to_the_fuel() {
