@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::Printer;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::passes::inline::ExitPlan;
 
 use super::document::BytecodeLine;
 use super::label_name;
 use super::stack::Stacks;
 
-/// The instructions of a function whose slot form's blocks have these numbers in the document.
+/// The instructions of a function whose slot form's blocks have these numbers in the document, and which has these exits.
 pub(super) fn lines(
     module: &VerifiedModule,
     slots: &Function,
     blocks: &[u32],
+    plan: Option<&ExitPlan>,
 ) -> Vec<BytecodeLine> {
     let func = slots.func;
     let body = module.body(func).expect("the module defines the function");
@@ -29,9 +31,11 @@ pub(super) fn lines(
     let printer = printer.func(func);
     let mut stacks = Stacks::new(module, slots);
     let mut lines = vec![];
-    for block in &body.blocks {
+    for (index, block) in (0..).zip(&body.blocks) {
         stacks.start_block(block);
         let number = built.get(&block.start).copied();
+        let is_exit = |plan: &ExitPlan| plan.of_func.blocks.binary_search(&index).is_ok();
+        let left_out = plan.is_some_and(|plan| number.is_none() || is_exit(plan));
         for (offset, inst) in module.insts(func, block) {
             let label = block.label.filter(|_| offset == block.start);
             lines.push(BytecodeLine {
@@ -41,6 +45,7 @@ pub(super) fn lines(
                 line: code.line_at(offset),
                 label: label.map(|label| label_name(module, func, label)),
                 block: number,
+                left_out,
             });
             stacks.execute(offset, inst.op, inst.imm);
         }

@@ -11,6 +11,7 @@ use slotvm_ssa::construction::construct::Construction as Form;
 use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::print::InstPrinter;
+use slotvm_ssa::passes::inline::ExitPlan;
 
 use super::document::{CodeLine, Comparison, NativeLine};
 use super::stages::Snapshot;
@@ -23,6 +24,7 @@ use crate::names::func_name;
 pub(super) struct Compiled {
     clif: String,
     code: FunctionCode,
+    plan: Option<ExitPlan>,
 }
 
 /// The columns of a compiled function.
@@ -47,15 +49,25 @@ fn effort(work: Work) -> String {
 /// Fails if it cannot be compiled.
 pub(super) fn compiled(request: &Request<'_>) -> Result<Compiled, ViewError> {
     let module = module(request, SlotMode::Ssa)?;
-    let clif = module.clif(request.func)?.expect("the module defines the function");
-    let code = module.machine_code(request.func)?.expect("the module defines the function");
-    Ok(Compiled { clif, code })
+    let plan =
+        request.executions.and_then(|executions| module.exits_after(executions, request.func));
+    let code = match &plan {
+        Some(plan) => module.code_with_exits(request.func, plan)?,
+        None => module.clif(request.func)?.zip(module.machine_code(request.func)?),
+    };
+    let (clif, code) = code.expect("the module defines the function");
+    Ok(Compiled { clif, code, plan })
 }
 
 impl Compiled {
     /// The passes that it went through.
     pub(super) fn passes(&self) -> PassSet {
         self.code.passes
+    }
+
+    /// Its exits, if it has any.
+    pub(super) fn plan(&self) -> Option<&ExitPlan> {
+        self.plan.as_ref()
     }
 
     /// A remark if it was compiled with less effort than usual.
@@ -202,10 +214,11 @@ fn clif_lines(clif: &str, func: u32, locations: &Locations) -> Vec<CodeLine> {
 pub(super) fn comparisons(
     request: &Request<'_>,
     input: &Snapshot,
+    plan: Option<&ExitPlan>,
 ) -> Result<Vec<Comparison>, ViewError> {
     let comparison = |&construction: &Construction| match form(construction) {
         Some(form) => Ok(promoted(input, form)),
-        None => of_cranelift(request, &input.function),
+        None => of_cranelift(request, &input.function, plan),
     };
     request.compare.iter().map(comparison).collect()
 }
@@ -258,9 +271,17 @@ fn function_lines(f: &Function, blocks: &[u32]) -> Vec<CodeLine> {
 }
 
 /// The CLIF of the slot mode `variables`, before optimisation.
-fn of_cranelift(request: &Request<'_>, slots: &Function) -> Result<Comparison, ViewError> {
+fn of_cranelift(
+    request: &Request<'_>,
+    slots: &Function,
+    plan: Option<&ExitPlan>,
+) -> Result<Comparison, ViewError> {
     let module = module(request, SlotMode::Variables)?;
-    let clif = module.clif(request.func)?.expect("the module defines the function");
+    let clif = match plan {
+        Some(plan) => module.code_with_exits(request.func, plan)?.map(|(clif, _)| clif),
+        None => module.clif(request.func)?,
+    };
+    let clif = clif.expect("the module defines the function");
     let lines = clif_lines(&clif, request.func, &Locations::new(slots));
     let blocks = || clif.lines().map(str::trim_start).filter(|line| line.starts_with("block"));
     let phis = blocks().skip(1).map(|line| line.matches(": ").count()).sum();

@@ -36,6 +36,9 @@ pub struct Document {
     /// The number of executions of each block of the bytecode, by the code offset of its start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) profile: Vec<(u32, u64)>,
+    /// The places at which the function's own code leaves for the interpreter, if the profile gives it any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) exits: Vec<Exit>,
 }
 
 impl Document {
@@ -86,6 +89,21 @@ pub(crate) struct BytecodeLine {
     /// The block that the instruction belongs to, if it was built.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) block: Option<u32>,
+    /// Whether the form has no code of it, since an exit stands in the place of its block or of those before.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) left_out: bool,
+}
+
+/// An exit: a place at which code leaves for the interpreter.
+#[derive(Debug, Serialize)]
+pub(crate) struct Exit {
+    /// The code offset of the block, or of the indirect call.
+    pub(crate) offset: u32,
+    /// `block` if it stands in the place of a block, `call` if it follows a call of other functions than these.
+    pub(crate) kind: &'static str,
+    /// The functions that the call is compared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) callees: Vec<u32>,
 }
 
 /// The origin of an instruction.

@@ -2,14 +2,17 @@
 //!
 //! `explain` runs the rows of [`slotvm_ssa::pipeline`] on one function and keeps what each of them leaves, records
 //! films of promotion, draws the blocks, and adds CLIF and native code. The result is a `Document`: `--json` writes
-//! it, the page carries it, `text` prints it. It relies on passes that keep the ids of instructions and values, so
+//! it, the page carries it, `text` prints it. With a profile, the function has the exits that the default tier would give
+//! it. It relies on passes that keep the ids of instructions and values, so
 //! that a value and a block have one number in all stages.
 
 mod blocks;
 mod bytecode;
 mod code;
 pub mod document;
+mod exits;
 mod films;
+mod form;
 mod layout;
 mod ledger;
 pub mod page;
@@ -22,14 +25,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use slotvm::PassSet;
+use slotvm::compiler::Executions;
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
+use slotvm_ssa::construction::build::is_buildable;
 use slotvm_ssa::ir::entity::{Slot as SlotId, Value as ValueId};
 use slotvm_ssa::ir::{Function, SlotOrigin};
-use slotvm_ssa::pipeline::{self, User};
 
 use self::blocks::BlockNumbers;
-use self::document::{Block, Document, FunctionHead, Location, SCHEMA, Slot, Value};
+use self::document::{Block, Document, Exit, FunctionHead, Location, SCHEMA, Slot, Value};
+use self::form::Subject;
 use self::stages::Stages;
 use crate::ViewError;
 use crate::names::func_name;
@@ -63,8 +67,8 @@ pub struct Request<'a> {
     pub compare: &'a [Construction],
     /// The path that the document names.
     pub program: &'a Path,
-    /// The number of executions of each block of the function's bytecode, by the code offset of its start.
-    pub profile: Vec<(u32, u64)>,
+    /// The executions of a run of the module, if its exits are to be shown.
+    pub executions: Option<&'a Executions>,
     /// The text of the program, if its lines are what the code's lines are about.
     pub source: Option<&'a str>,
 }
@@ -81,38 +85,37 @@ pub fn explain(request: &Request<'_>) -> Result<Document, ViewError> {
     }
     let compiled = code::compiled(request)?;
     let passes = compiled.passes();
-    let mut slots = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
-    slots.take_names(module);
+    let subject = Subject { module, func, plan: compiled.plan() };
+    let slots = subject.slot_form();
     let mut numbers = BlockNumbers::default();
     let mut stages = Stages::new(&mut numbers);
-    let mut rows = pipeline::rows_of(User::Jit).map(|(_, row)| row);
-    let last = rows.rfind(|row| row.is_of_ir()).expect("rows leave functions");
-    let passed =
-        pipeline::each_row(last, passes, slots.clone(), module, |row, f| stages.add(row, f));
+    let passed = subject.promoted(&slots, passes, |row, f| stages.add(row, f));
     let last = passed.map_err(|error| ViewError::Failed(error.to_string()))?;
     let stages = stages.finish();
     let input = &stages.promotion_input;
     let phis = films::phis(&input.function);
     let columns = compiled.columns(request, &last)?;
+    let exits = compiled.plan().map_or(vec![], |plan| exits::list(module, &slots, plan));
     Ok(Document {
         schema: SCHEMA,
         generator: format!("vmrun {}", env!("CARGO_PKG_VERSION")),
         program: request.program.display().to_string(),
         function: head(module, func, &compiled),
-        functions: function_names(module, func, &last),
+        functions: function_names(module, func, &last, &exits),
         slots: slot_list(&input.function),
         source: source_lines(request),
-        bytecode: bytecode::lines(module, &slots, &stages.slot_blocks),
+        bytecode: bytecode::lines(module, &slots, &stages.slot_blocks, compiled.plan()),
         locations: locations(&last),
         values: value_list(&last, &input.function, &phis),
         blocks: block_list(module, func, &numbers),
-        comparisons: code::comparisons(request, input)?,
+        comparisons: code::comparisons(request, input, compiled.plan())?,
         clif: columns.clif,
         native: columns.native,
         ledger: ledger::ledger(module, input, &phis),
         films: films::record(&input.function, &input.blocks),
         graph: layout::draw(&stages.union),
-        profile: request.profile.clone(),
+        profile: counts(request),
+        exits,
         stages: stages.stages,
     })
 }
@@ -132,11 +135,17 @@ fn head(module: &VerifiedModule, func: u32, compiled: &code::Compiled) -> Functi
 }
 
 /// The functions that code of the document comes from or calls.
-fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u32, String)> {
+fn function_names(
+    module: &VerifiedModule,
+    func: u32,
+    last: &Function,
+    exits: &[Exit],
+) -> Vec<(u32, String)> {
     use slotvm_bytecode::Op;
     use slotvm_ssa::ir::irop::Opcode;
     let mut funcs: BTreeSet<u32> = last.locs.iter().map(|location| location.func).collect();
     funcs.insert(func);
+    funcs.extend(exits.iter().flat_map(|exit| &exit.callees));
     for block in last.blocks() {
         for &inst in last.insts(block) {
             if let Opcode::Op(Op::Call | Op::ReturnCall | Op::RefFunc) = last.opcode(inst) {
@@ -145,6 +154,14 @@ fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u
         }
     }
     funcs.into_iter().map(|func| (func, func_name(module, func))).collect()
+}
+
+/// The number of executions of each block of the function's bytecode, by the code offset of its start.
+fn counts(request: &Request<'_>) -> Vec<(u32, u64)> {
+    let function =
+        request.executions.and_then(|executions| executions.functions.get(&request.func));
+    let blocks = function.into_iter().flat_map(|function| &function.blocks);
+    blocks.map(|(&offset, &count)| (offset, count)).collect()
 }
 
 /// A slot's origin as a phrase.

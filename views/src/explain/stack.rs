@@ -12,6 +12,8 @@ use slotvm_bytecode::verified::{Block, Body};
 use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 use slotvm_ssa::ir::Function;
 
+use super::exits::is_exit;
+
 /// An operand: its type, and its text.
 type Operand = (ValType, usize);
 
@@ -39,12 +41,18 @@ impl<'a> Stacks<'a> {
     pub(super) fn new(module: &'a VerifiedModule, slots: &Function) -> Stacks<'a> {
         let body = module.body(slots.func).expect("the module defines the function");
         let mut results: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for block in slots.blocks() {
+        // Where the form leaves for the interpreter, it reads what is there.
+        for block in slots.blocks().filter(|&block| !is_exit(slots, block)) {
             for &inst in slots.insts(block) {
                 let location = slots.locs[slots.loc(inst).index()];
                 let values = slots.results(inst).map(|value| value.0);
                 results.entry(location.offset).or_default().extend(values);
             }
+        }
+        // The results of a call that is compared with several functions.
+        for block in slots.blocks().filter(|&block| block != Function::ENTRY) {
+            let values = slots.params(block).iter().map(|value| value.0);
+            results.entry(slots.block_offset(block)).or_default().extend(values);
         }
         Stacks {
             module,

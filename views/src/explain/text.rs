@@ -4,7 +4,9 @@ use std::fmt::{Arguments, Write};
 
 use slotvm_bytecode::printable::Printable;
 
-use super::document::{CodeLine, Document, Line, NativeLine, Stage, StageBlock};
+use super::document::{
+    BytecodeLine, CodeLine, Document, Exit, Line, NativeLine, Stage, StageBlock,
+};
 use crate::ViewError;
 
 /// All stages.
@@ -16,9 +18,9 @@ pub fn text(document: &Document) -> String {
         if let Some(label) = &line.label {
             push_line(&mut out, format_args!("{label}:"));
         }
-        let stack = line.stack.join(" ");
-        push_line(&mut out, format_args!("  @{:04x}  {:<32} [{stack}]", line.offset, line.text));
+        bytecode_line(&mut out, line);
     }
+    exits(&mut out, document);
     for (stage, blocks) in in_full(document) {
         title(
             &mut out,
@@ -59,8 +61,7 @@ pub fn at(document: &Document, offset: u32) -> Result<String, ViewError> {
     let mut out = String::new();
     head(&mut out, document);
     title(&mut out, "bytecode", "");
-    let stack = instruction.stack.join(" ");
-    push_line(&mut out, format_args!("  @{offset:04x}  {:<32} [{stack}]", instruction.text));
+    bytecode_line(&mut out, instruction);
     let is_of = |at: u32| root(document, at) == offset;
     for (stage, blocks) in in_full(document).filter(|(stage, _)| stage.changed) {
         title(&mut out, &stage.name, &stage.summary);
@@ -84,6 +85,37 @@ pub fn at(document: &Document, offset: u32) -> Result<String, ViewError> {
         native_line(&mut out, document, line);
     }
     Ok(out)
+}
+
+fn bytecode_line(out: &mut String, line: &BytecodeLine) {
+    let stack = line.stack.join(" ");
+    let mark = if line.left_out { "  left out" } else { "" };
+    push_line(out, format_args!("  @{:04x}  {:<32} [{stack}]{mark}", line.offset, line.text));
+}
+
+/// The exits, if there are any.
+fn exits(out: &mut String, document: &Document) {
+    if document.exits.is_empty() {
+        return;
+    }
+    title(out, "exits", "where the code leaves for the interpreter");
+    for Exit { offset, kind, callees } in &document.exits {
+        let name = |callee: &u32| {
+            let of_callee = document.functions.iter().find(|(func, _)| func == callee);
+            format!("f{callee} {}", of_callee.map_or("", |(_, name)| name))
+        };
+        let callees: Vec<String> = callees.iter().map(name).collect();
+        match *kind {
+            "call" => {
+                let callees = callees.join(" and ");
+                push_line(
+                    out,
+                    format_args!("  @{offset:04x}  after calls of functions other than {callees}"),
+                );
+            }
+            _ => push_line(out, format_args!("  @{offset:04x}  in the place of the block")),
+        }
+    }
 }
 
 /// Adds a line. Names in it come from the module, and what would control a terminal is escaped.

@@ -42,7 +42,8 @@ pub struct ExplainArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     pub compare: Vec<slotvm_views::explain::Construction>,
 
-    /// Show the number of executions of each block, as `vmrun profile --json` has written it
+    /// Show the code that the default tier makes after the run that `vmrun profile --json` has written to this file, with
+    /// exits in place of blocks that have not run, and the number of executions of each block
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 

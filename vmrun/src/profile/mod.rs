@@ -13,6 +13,8 @@ pub mod folded;
 pub mod listing;
 #[cfg(feature = "explain")]
 pub mod native;
+#[cfg(feature = "explain")]
+pub mod reading;
 
 use std::borrow::Cow;
 

@@ -10,6 +10,8 @@ use crate::binary::{Folder, vmrun};
 use crate::programs::check_all;
 use crate::tools::text_of;
 
+mod exits;
+
 fn document(args: &[&str]) -> Value {
     let ran = vmrun(&[&["explain", "--json"], args].concat());
     serde_json::from_str(&ran.output()).expect("it is JSON")

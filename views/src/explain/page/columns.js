@@ -76,7 +76,7 @@ function bytecodeLines(model) {
       lines.push({ kind: "source", text: text === undefined ? `line ${number}` : `${number}: ${text.trim()}` });
     }
     lines.push({ kind: "inst", block: line.block, offset: line.offset, text: "  " + line.text, stack: line.stack,
-      plain: true });
+      leftOut: line.left_out, plain: true });
   }
   return lines;
 }
@@ -146,7 +146,7 @@ class Column {
     const { selection, model } = this.page;
     const state = this.stateOf(line);
     const made = element("div", {
-      class: `line ${line.kind}${state ? " " + state : ""}${line.spill ? " spill" : ""}` +
+      class: `line ${line.kind}${state ? " " + state : ""}${line.spill ? " spill" : ""}${line.leftOut ? " left-out" : ""}` +
         (index === this.active ? " active" : ""),
       role: "option", id: this.lineId(index), "data-index": index, "aria-posinset": index + 1,
       "aria-setsize": this.lines.length, "aria-selected": String(state === "on"),
