@@ -15,7 +15,7 @@ pub struct FunctionExecutions {
     /// The number of executions of each block of the bytecode, by the code offset of its start. Nothing is known of blocks
     /// that are missing.
     pub blocks: BTreeMap<u32, u64>,
-    /// The functions of the module that an indirect call has called, by the code offset of the call, for those calls of which
-    /// all are known.
+    /// The functions of the module that an indirect call has called, by the code offset of the call. Calls of which others are
+    /// not known are missing.
     pub callees: BTreeMap<u32, Vec<u32>>,
 }

@@ -328,8 +328,8 @@ impl NativeModule {
         Ok(Some(listing))
     }
 
-    /// The exits of the first version of a function's code in the default tier after a run. `None` if the function is imported
-    /// or has none.
+    /// The exits of the first version of a function's code in the default tier after a run. `None` if there are none, or the
+    /// function is imported.
     pub(crate) fn exits_after(&self, executions: &Executions, func: u32) -> Option<ExitPlan> {
         self.verified.func(func)?;
         exits::of_profile(&self.verified, executions, func, self.native.config())

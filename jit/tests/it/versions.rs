@@ -1,9 +1,15 @@
 //! Native code without the blocks that never ran, and the versions that are made when they do.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use slotvm::compiler::{Executions, FunctionExecutions};
 use slotvm::{
     Cache, CacheConfig, Config, Engine, Instance, Linker, Module, Store, Tier, TierCompilation,
     TierThresholds,
 };
+use slotvm_bytecode::Op;
+use slotvm_runtime::{TraceEvent, TraceFn};
 
 /// An engine that makes native code after so many calls or rounds.
 fn engine(n: u32, configure: impl Fn(&mut Config)) -> Engine {
@@ -266,4 +272,119 @@ fn code_that_is_kept_is_whole() {
     });
     let mut program = Program::of(&engine, Module::new(&engine, ways()).unwrap());
     assert_eq!(program.call(0, 1_000) + program.call(1, 1_000), 0);
+}
+
+/// The executions of a run that is interpreted.
+#[derive(Default)]
+struct Observed {
+    executions: Executions,
+    /// The frame and the place of the last instruction, if it is an indirect call.
+    calling: Option<(usize, u32, u32)>,
+}
+
+impl Observed {
+    fn add(&mut self, event: &TraceEvent<'_>) {
+        let functions = &mut self.executions.functions;
+        if let Some((_, caller, site)) = self.calling.take().filter(|at| at.0 + 1 == event.depth) {
+            let caller = functions.get_mut(&caller).unwrap();
+            let callees = caller.callees.entry(site).or_default();
+            if !callees.contains(&event.func) {
+                callees.push(event.func);
+            }
+        }
+        let function = functions.entry(event.func).or_insert_with(|| {
+            let blocks = &event.module.body(event.func).unwrap().blocks;
+            let blocks = blocks.iter().map(|block| (block.start, 0)).collect();
+            FunctionExecutions { blocks, callees: BTreeMap::new() }
+        });
+        if let Some(count) = function.blocks.get_mut(&event.offset) {
+            *count += 1;
+        }
+        if event.inst.op == Op::CallIndirect {
+            self.calling = Some((event.depth, event.func, event.offset));
+        }
+    }
+}
+
+/// Calls the function `step` of a program.
+fn call_steps(program: &mut Program, n: i64, ways: &[i32]) {
+    let func = program.instance.get_typed_func::<(i64, i32), i64>(&program.store, "step").unwrap();
+    for x in 0..n {
+        let way = ways[x as usize % ways.len()];
+        func.call(&mut program.store, (x, way)).unwrap();
+    }
+}
+
+/// The executions of a program that takes these ways in turn, in `n` calls.
+fn executions(source: &str, n: i64, ways: &[i32]) -> Executions {
+    let engine = Engine::new(Config::new().tier(Tier::Interpreter)).unwrap();
+    let mut program = Program::of(&engine, Module::from_text(&engine, source).unwrap());
+    let observed = Arc::new(Mutex::new(Observed::default()));
+    let trace: TraceFn = {
+        let observed = observed.clone();
+        Arc::new(move |event| observed.lock().unwrap().add(event))
+    };
+    program.store.set_trace(Some(trace));
+    call_steps(&mut program, n, ways);
+    observed.lock().unwrap().executions.clone()
+}
+
+/// A function that calls others by a table, one of which has a way that it never goes.
+fn calls() -> String {
+    let source = "
+        export \"step\" func step
+        table t funcref 3 3
+        elem e t at i32.const 0 func one, two, three
+        func one(x: i64) -> i64 { local.get x  i64.const 1  i64.add  return }
+        func two(x: i64) -> i64 {
+          local.get x  i64.const -1  i64.eq  br_if rare
+          local.get x  i64.const 2  i64.mul  return
+        rare:
+          LONG local.get x  return
+        }
+        func three(x: i64) -> i64 { local.get x  return }
+        func step(x: i64, way: i32) -> i64 {
+          local.get x  local.get way  call_indirect (i64) -> i64, t
+          local.get x  i64.add  return
+        }";
+    source.replace("LONG", &LONG.repeat(3))
+}
+
+/// What is shown of a function after a run is the code that the run gets.
+#[test]
+fn a_profile_gives_the_exits_that_a_run_gives() {
+    // Each way is gone often enough, if there are three.
+    let n = 400;
+    let in_jit = Engine::new(Config::new().tier(Tier::Jit)).unwrap();
+    for (source, ways, n_exits) in [
+        (ways(), &[0][..], 2),
+        (ways(), &[0, 1], 1),
+        (ways(), &[0, 1, 2], 0),
+        (calls(), &[0], 1),
+        // The body that is inlined has one, too.
+        (calls(), &[1], 2),
+        (calls(), &[0, 1], 2),
+        (calls(), &[0, 1, 2], 0),
+    ] {
+        let engine = engine(n, |_| {});
+        let mut program = Program::of(&engine, Module::from_text(&engine, &source).unwrap());
+        // One call more, at which the code is made.
+        call_steps(&mut program, i64::from(n) + 1, ways);
+        let infos = program.module.functions();
+        let made = infos.iter().find(|info| info.name == "step").expect("it was compiled");
+
+        let shown = Module::from_text(&in_jit, &source).unwrap();
+        let executions = executions(&source, i64::from(n), ways);
+        let plan = shown.exits_after(&executions, made.func);
+        assert_eq!(plan.is_some(), n_exits > 0, "{ways:?}");
+        let Some(plan) = plan else { continue };
+        let (clif, code) = shown.code_with_exits(made.func, &plan).unwrap().unwrap();
+        // On aarch64, the length of code depends on the addresses in it.
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(code.bytes.len(), made.sizes.code_bytes, "{ways:?}\n{clif}");
+        }
+        let found = clif.matches("iconst.i64 0x7ffe_0000_000").count();
+        assert_eq!(found, n_exits, "{ways:?}\n{clif}");
+        assert!(shown.exits_after(&Executions::default(), made.func).is_none());
+    }
 }

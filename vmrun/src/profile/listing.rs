@@ -10,7 +10,7 @@ use super::{CallProfile, FunctionProfile};
 /// The columns in front of each line: count and share.
 pub(super) const MARGIN: &str = "                     ";
 
-/// The maximum number of functions that the report names for an indirect call, the most frequent ones: as many as native code
+/// The maximum number of functions that the report names for an indirect call, the most frequent ones: as many as code
 /// compares it with.
 const SHOWN_CALLEES_MAX: usize = 2;
 

@@ -1,9 +1,10 @@
 //! `vmrun profile`: which blocks a program executes, and on which paths of calls.
 //!
 //! The interpreter tells of each instruction ([`collect`]), so all figures are exact and the same on each machine: an
-//! instruction has the weight 1, whatever time it takes. The functions that indirect calls have called are counted, too. The SSA form that native code is made of and Cranelift's IR have
-//! other blocks; they are counted by native code itself ([`slotvm::Config::count_blocks`]). [`listing`] prints counts beside
-//! the text of each form, and [`folded`] paths of calls for tools that draw flame graphs.
+//! instruction has the weight 1, whatever time it takes. The functions that indirect calls have called are counted, too.
+//! The SSA form that native code is made of and Cranelift's IR have other blocks; they are counted by native code itself
+//! ([`slotvm::Config::count_blocks`]). [`listing`] prints counts beside the text of each form, and [`folded`] paths of calls
+//! for tools that draw flame graphs.
 //!
 //! [`Profile`] is also what `--json` writes; its fields are the schema. Fields may be added without a new
 //! [`SCHEMA_VERSION`], so that readers should ignore unknown ones.

@@ -1,5 +1,5 @@
-//! Reads what `vmrun profile --json` has written, for `vmrun explain`. A profile of another program is refused as far as that
-//! shows: by names of functions, starts of blocks, and places and types of indirect calls.
+//! Reads what `vmrun profile --json` has written, for `vmrun explain`. A profile of another program is refused if that shows:
+//! in names of functions, starts of blocks, and places and types of indirect calls.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn executions(path: &Path, module: &VerifiedModule) -> Result<Executions, Cl
         return Err(refused(format!("found {} {}", profile.schema, profile.version)));
     }
     let is_named_so = |function: &FunctionProfile| {
-        module.func(function.func).is_some() && function.name == module.func_name(function.func)
+        function.func < module.n_funcs() && function.name == module.func_name(function.func)
     };
     if let Some(other) = profile.functions.iter().find(|function| !is_named_so(function)) {
         let name = Printable(&other.name).to_string();
@@ -39,6 +39,9 @@ pub fn executions(path: &Path, module: &VerifiedModule) -> Result<Executions, Cl
     let mut executions = Executions::default();
     for function in &profile.functions {
         let func = function.func;
+        if module.func(func).is_none() {
+            return Err(refused(format!("function {func} is imported, and executes nothing")));
+        }
         let of_func = of_func(module, function).map_err(|reason| {
             let program = "is a profile of another program";
             CliError::Failed(format!("{} {program}: {reason}", path.display()))
@@ -84,7 +87,7 @@ fn of_func(
         };
         check_callees(module, call, sites[site].1)
             .map_err(|reason| format!("the call at @{offset:04x} of function {func} {reason}"))?;
-        // Otherwise there are others, which are not known.
+        // The others are not known, so code cannot be compared with all of them.
         if call.n_others() == 0 {
             let callees = call.callees.iter().map(|callee| callee.func).collect();
             executions.callees.insert(offset, callees);

@@ -53,7 +53,8 @@ pub(super) fn of_version(
     Some(VersionExits { plan, version })
 }
 
-/// The exits that the first version of a function's code has, entered at its start, where the module has run as a profile says.
+/// The exits that the first version of a function's code has, entered at its start, if the module has run as a profile
+/// says.
 pub(crate) fn of_profile(
     module: &VerifiedModule,
     executions: &Executions,
@@ -63,7 +64,8 @@ pub(crate) fn of_profile(
     plan(module, &Profiled { module, executions }, (func, 0), &[], config)
 }
 
-/// The exits of a version of a function's code, before which there were so many, entered at its start or in some of its loops.
+/// The exits of a version of a function's code, before which there were so many, entered at its start or in some of its
+/// loops.
 fn plan(
     module: &VerifiedModule,
     history: &impl History,

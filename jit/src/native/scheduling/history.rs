@@ -7,12 +7,12 @@ use crate::config::executions::{Executions, FunctionExecutions};
 
 /// The blocks of functions that have run, and the functions that they have called.
 pub(super) trait History {
-    /// The blocks of a function that have never run, in ascending order, as far as they had the opportunity: the function was
-    /// called so many times, or a loop around them has gone round so many times.
+    /// The blocks of a function that have never run, in ascending order, if they had the opportunity: the function was called
+    /// so many times, or a loop around them has gone round so many times.
     fn never_ran(&self, func: u32, n_times_min: u32) -> Vec<u32>;
 
-    /// The functions of the module that indirect calls in a function have called, for those calls of which all are known, and
-    /// which had the opportunity. They are in ascending order of code offsets. Tail calls are not among them.
+    /// The functions of the module that indirect calls in a function have called, for those calls of which all are known and
+    /// which had the opportunity, in ascending order of code offsets. Tail calls are not among them.
     fn callees(&self, func: u32, n_times_min: u32) -> Vec<(u32, Vec<u32>)>;
 }
 

@@ -190,6 +190,28 @@ fn what_ran_too_rarely_has_no_exits() {
     assert_eq!(with, document(&[&program, "--func", "work"]));
 }
 
+/// Programs of another compiler, with loops, switches and many calls.
+#[test]
+fn documents_of_real_programs_are_consistent() {
+    let folder = Folder::new("explain_real_exits");
+    for (program, callee_counts, with_exits) in [
+        ("programs/wasm/callbacks.O0.wasm", [2, 2], "total_area"),
+        ("programs/wasm/expression.O2.wasm", [0, 0], "parse_primary"),
+    ] {
+        let path = folder.path("p.json");
+        vmrun(&["profile", program, "300", "--json", text_of(&path)]).output();
+        for function in list(&read(&path), "functions") {
+            let name = text(&function["name"]);
+            let with = document(&[program, "--func", name, "--profile", text_of(&path)]);
+            check_document(&with).unwrap_or_else(|error| panic!("{program} {name}: {error}"));
+            if name == with_exits {
+                let n_callees = list(&with, "exits").iter().map(|exit| list(exit, "callees").len());
+                assert_eq!(n_callees.collect::<Vec<_>>(), callee_counts, "{program} {name}");
+            }
+        }
+    }
+}
+
 /// A call of which others are known to have been called is not compared.
 #[test]
 fn calls_with_unknown_callees_are_not_compared() {
@@ -237,6 +259,10 @@ fn damaged_and_foreign_profiles_are_refused() {
         let error = explained(&damaged).error(1);
         assert!(error.contains(message), "{error}");
     }
+    let mut other = profile.clone();
+    of_func(&mut other, "small")["func"] = json!(4);
+    let error = explained(&other).error(1);
+    assert!(error.contains("function 4 is no `small` in this program"), "{error}");
     let mut other = profile.clone();
     of_func(&mut other, "small")["blocks"][1]["offset"] = json!(1);
     let error = explained(&other).error(1);
