@@ -3,10 +3,14 @@
 //! While another thread compiles, which begins with cold caches, the program is interpreted: that takes as much processor
 //! time again, and gets the program nowhere near as far. So in a small module, most of whose time goes to few parts, the
 //! program waits for the first parts that are soon compiled. In a large module, and beyond a time in all, other threads
-//! compile: the program has much to do meanwhile, and does not stand still for long.
+//! compile: the program has much to do meanwhile, and does not stand still for long. Nor does a program that can be
+//! interrupted, which polls and does not wait where nothing does, and nobody waits where thresholds are given, with which the
+//! embedder has decided how long a program is interpreted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+use crate::config::Config;
 
 // What other values do: docs/decisions.md, "What the program's thread compiles".
 /// Bytes of the functions of a small module, at most.
@@ -20,21 +24,23 @@ const VERSIONS_NS_MAX: u64 = 20_000_000;
 
 /// The time that programs have waited for parts of a module.
 pub(super) struct AtOnce {
-    is_small: bool,
+    may_wait: bool,
     spent_ns: AtomicU64,
 }
 
 impl AtOnce {
     /// Nobody has waited for parts of a module, whose functions have so many bytes.
-    pub(super) fn new(module_bytes: u64) -> AtOnce {
-        AtOnce { is_small: module_bytes <= SMALL_BYTES_MAX, spent_ns: AtomicU64::new(0) }
+    pub(super) fn new(config: &Config, module_bytes: u64) -> AtOnce {
+        let may_wait =
+            module_bytes <= SMALL_BYTES_MAX && !config.polls() && config.tier_thresholds.is_none();
+        AtOnce { may_wait, spent_ns: AtomicU64::new(0) }
     }
 
     /// Whether the program waits for a part that takes such a time, by estimate, and is compiled for the first time or for a
     /// later one.
     pub(super) fn is_for(&self, compile_ns: u64, is_first: bool) -> bool {
         let all_ns_max = if is_first { ALL_NS_MAX } else { VERSIONS_NS_MAX };
-        self.is_small
+        self.may_wait
             && compile_ns <= PART_NS_MAX
             && self.spent_ns.load(Ordering::Relaxed) < all_ns_max
     }
@@ -54,12 +60,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::config::TierThresholds;
 
     #[test]
     fn programs_wait_for_small_modules_and_not_for_long() {
-        let large = AtOnce::new(SMALL_BYTES_MAX + 1);
+        let large = AtOnce::new(&Config::new(), SMALL_BYTES_MAX + 1);
         assert!(!large.is_for(1, true) && !large.is_for(1, false));
-        let small = AtOnce::new(SMALL_BYTES_MAX);
+        let small = AtOnce::new(&Config::new(), SMALL_BYTES_MAX);
         assert!(small.is_for(PART_NS_MAX, true) && !small.is_for(PART_NS_MAX + 1, true));
         assert_eq!(small.make(|| 7), 7);
         assert!(small.is_for(PART_NS_MAX, true));
@@ -67,5 +74,18 @@ mod tests {
         assert!(!small.is_for(1, true) && small.is_for(1, false));
         small.make(|| std::thread::sleep(Duration::from_nanos(VERSIONS_NS_MAX)));
         assert!(!small.is_for(1, false));
+    }
+
+    #[test]
+    fn programs_that_can_be_interrupted_do_not_wait() {
+        let (mut timeout, mut epochs, mut thresholds) =
+            (Config::new(), Config::new(), Config::new());
+        timeout.timeout(Some(Duration::from_secs(1)));
+        epochs.epoch_interruption(true);
+        thresholds.tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
+        for config in [timeout, epochs, thresholds] {
+            let at_once = AtOnce::new(&config, 0);
+            assert!(!at_once.is_for(0, true) && !at_once.is_for(0, false));
+        }
     }
 }

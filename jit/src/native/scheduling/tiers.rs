@@ -128,7 +128,7 @@ unsafe impl Tiers for Tiering {
             })
         };
         let (index, body) = (self.index(part), self.body(part));
-        let is_at_once = self.is_at_once(self.code().n_insts(part.func()), true);
+        let is_at_once = self.at_once.is_for(compile_ns(self.code().n_insts(part.func())), true);
         if let Some(part) = self.wishes.want(index, part, outer, is_at_once, body) {
             let n_times = match part == hot {
                 true => self.threshold(part, n_insts, self.code().n_insts(part.func())),
@@ -162,7 +162,7 @@ unsafe impl Tiers for Tiering {
             self.make_contained(code, wish);
             return n_exits;
         }
-        if self.is_at_once(n_all, false) {
+        if self.at_once.is_for(compile_ns(n_all), false) {
             self.at_once.make(|| self.make_contained(code, wish));
             return n_exits;
         }
@@ -191,7 +191,7 @@ fn outer(body: &Body, number: u32, is_often: impl Fn(u32) -> bool) -> u32 {
 impl Tiering {
     pub(crate) fn new(maker: Arc<Maker>) -> Arc<Tiering> {
         let wishes = Wishes::new(maker.code.entries().len());
-        let at_once = AtOnce::new(maker.module_bytes());
+        let at_once = AtOnce::new(maker.code.native.config(), maker.module_bytes());
         Arc::new_cyclic(|this| {
             let (this, callers) = (this.clone(), Callers::default());
             Tiering { this, maker, wishes, callers, at_once }
@@ -201,7 +201,7 @@ impl Tiering {
     /// Has a part made that somebody has wanted because one was hot: by this thread, or by another one when it has time.
     fn have_made(&self, code: &TieredCode, wish: Wish, hot: Part) {
         let (part, n_all) = (wish.part, self.code().n_insts(wish.part.func()));
-        if self.is_at_once(n_all, true) {
+        if self.at_once.is_for(compile_ns(n_all), true) {
             self.at_once.make(|| self.make_with_func(Tiering::make_contained, code, wish));
             return;
         }
@@ -221,16 +221,6 @@ impl Tiering {
         if !self.code().native.workers.push(self.code().number(), urgency, work) {
             self.wishes.forget(self.index(part), part);
         }
-    }
-
-    /// Whether this thread makes code of a function with so many instructions, or of loops in it, for the first time or for a
-    /// later one. Code that can be interrupted does not wait where nothing polls, and who gives thresholds has decided how
-    /// long a program is interpreted.
-    fn is_at_once(&self, n_all: u32, is_first: bool) -> bool {
-        let config = self.code().native.config();
-        !config.polls()
-            && config.tier_thresholds.is_none()
-            && self.at_once.is_for(compile_ns(n_all), is_first)
     }
 
     /// The code of the module.
