@@ -383,11 +383,17 @@ fn last_calls_take_no_stack_in_any_tier() {
     }
 }
 
-/// Two loops, one after the other, with something long in between.
+/// Two loops, one after the other, with something long in between, and another loop before all that.
 fn two_loops() -> String {
     let long = "local.get x  i64.const 5  i64.add  i64.const 9  i64.xor  local.set x  ".repeat(40);
     format!(
         "export \"run\" func run
+         export \"warm\" func warm
+         func warm(n: i64) {{
+         next:
+           local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+           return
+         }}
          func run(n: i64) -> i64 {{
            local x: i64  local i: i64
          first:
@@ -403,8 +409,8 @@ fn two_loops() -> String {
     )
 }
 
-/// The parts of a small module are there as soon as they are hot: no other thread is waited for. The code of each loop leaves
-/// after it.
+/// The parts of a small module are there as soon as they are hot, if the first one was so a while ago. The code of each loop
+/// leaves after it.
 #[test]
 fn the_program_makes_code_of_a_small_module_itself() {
     const N: i64 = 20_000;
@@ -412,6 +418,9 @@ fn the_program_makes_code_of_a_small_module_itself() {
     let module = Module::from_text(&engine, &two_loops()).unwrap();
     let mut store = Store::new(&engine, ());
     let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+    let warm = instance.get_typed_func::<i64, ()>(&store, "warm").unwrap();
+    warm.call(&mut store, N).unwrap();
+    thread::sleep(Duration::from_millis(2));
     let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
     let first = (0..N).fold(0, |x: i64, i| x ^ i);
     let between = (0..40).fold(first, |x: i64, _| x.wrapping_add(5) ^ 9);

@@ -136,7 +136,7 @@ unsafe impl Tiers for Tiering {
             };
             let (n_times, since) = (Some(n_times), Instant::now());
             let wish = Wish { part, n_insts, n_times, since, version: 0 };
-            self.have_made(code, wish, hot);
+            self.have_made(code, wish, hot, is_at_once);
         }
         left
     }
@@ -199,9 +199,9 @@ impl Tiering {
     }
 
     /// Has a part made that somebody has wanted because one was hot: by this thread, or by another one when it has time.
-    fn have_made(&self, code: &TieredCode, wish: Wish, hot: Part) {
+    fn have_made(&self, code: &TieredCode, wish: Wish, hot: Part, is_at_once: bool) {
         let (part, n_all) = (wish.part, self.code().n_insts(wish.part.func()));
-        if self.at_once.is_for(compile_ns(n_all), true) {
+        if is_at_once {
             self.at_once.make(|| self.make_with_func(Tiering::make_contained, code, wish));
             return;
         }
