@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// What a run of a module has executed. Functions that it has not called are missing. For tools.
+/// The executions of a module in a run. Functions that were not called are missing. For tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executions {
     /// The functions, by their numbers in the module's function index space.
     pub functions: BTreeMap<u32, FunctionExecutions>,
 }
 
-/// What a run has executed of a function.
+/// The executions of a function in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionExecutions {
     /// The number of executions of each block of the bytecode, by the code offset of its start. Nothing is known of blocks

@@ -307,7 +307,8 @@ impl NativeModule {
     pub(crate) fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
         let keep = |options| CompileOptions { keep_clif: true, keep_asm: true, ..options };
         let Some(compiled) = self.compile_again(func, None, keep)? else { return Ok(None) };
-        let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
+        const WANTED: &str = "it was asked for";
+        let (clif, asm) = (compiled.clif.expect(WANTED), compiled.asm.expect(WANTED));
         Ok(Some(Texts { clif, asm }))
     }
 
@@ -347,7 +348,7 @@ impl NativeModule {
             CompileOptions { keep_clif: true, keep_listing: true, ..options }
         };
         let Some(compiled) = self.compile_again(func, Some(plan), keep)? else { return Ok(None) };
-        let clif = compiled.clif.unwrap_or_default();
+        let clif = compiled.clif.expect("it was asked for");
         Ok(Some((clif, compiled.listing.expect("it was asked for"))))
     }
 

@@ -350,7 +350,7 @@ fn calls() -> String {
     source.replace("LONG", &LONG.repeat(3))
 }
 
-/// What is shown of a function after a run is the code that the run gets.
+/// Compares the code that is shown of a function after a run with the code that the run gets.
 #[test]
 fn a_profile_gives_the_exits_that_a_run_gives() {
     // Each way is gone often enough, if there are three.

@@ -1,4 +1,4 @@
-//! What the thread of a program compiles itself.
+//! Parts that the thread of a program compiles itself.
 //!
 //! While another thread compiles, which begins with cold caches, the program is interpreted: that takes as much processor
 //! time again, and gets the program nowhere near as far. So in a small module, most of whose time goes to few parts, the
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Config;
 
-// What other values do: docs/decisions.md, "What the program's thread compiles".
+// What other values do: docs/decisions.md, "Parts that the program's thread compiles".
 /// Bytes of the functions of a small module, at most.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
 /// The time since the first part was hot in which a program may end soon, so that it does not wait.
@@ -43,14 +43,14 @@ impl AtOnce {
         AtOnce { may_wait, first_hot: OnceLock::new(), spent_ns: AtomicU64::new(0) }
     }
 
-    /// Whether the program waits for a part that takes such a time, by estimate, and is compiled for the first time or for a
-    /// later one.
-    pub(super) fn is_for(&self, compile_ns: u64, is_first: bool) -> bool {
+    /// Whether the program waits for a part, which is hot now. `compile_ns` estimates what it takes, and `is_first` tells
+    /// whether there was no version of its code before.
+    pub(super) fn is_for(&self, compile_ns: impl FnOnce() -> u64, is_first: bool) -> bool {
         let all_ns_max = if is_first { ALL_NS_MAX } else { VERSIONS_NS_MAX };
         self.may_wait
             && self.first_hot.get_or_init(Instant::now).elapsed() >= YOUNG
-            && compile_ns <= PART_NS_MAX
             && self.spent_ns.load(Ordering::Relaxed) < all_ns_max
+            && compile_ns() <= PART_NS_MAX
     }
 
     /// Makes something for which a program waits. Threads that begin before one of them has ended may wait for one part
@@ -75,21 +75,35 @@ mod tests {
         at_once
     }
 
+    /// Whether it is for a part that takes such a time: for the first time, and for a later one.
+    fn is_for(at_once: &AtOnce, compile_ns: u64) -> [bool; 2] {
+        [true, false].map(|is_first| at_once.is_for(|| compile_ns, is_first))
+    }
+
     #[test]
     fn programs_wait_for_small_modules_and_not_for_long() {
-        let large = old(&Config::new(), SMALL_BYTES_MAX + 1);
-        assert!(!large.is_for(1, true) && !large.is_for(1, false));
-        let small = AtOnce::new(&Config::new(), SMALL_BYTES_MAX);
-        small.first_hot.set(Instant::now() + YOUNG).unwrap();
-        assert!(!small.is_for(1, true) && !small.is_for(1, false));
+        assert_eq!(is_for(&old(&Config::new(), SMALL_BYTES_MAX + 1), 1), [false; 2]);
         let small = old(&Config::new(), SMALL_BYTES_MAX);
-        assert!(small.is_for(PART_NS_MAX, true) && !small.is_for(PART_NS_MAX + 1, true));
-        assert_eq!(small.make(|| 7), 7);
-        assert!(small.is_for(PART_NS_MAX, true));
-        small.make(|| std::thread::sleep(Duration::from_nanos(ALL_NS_MAX)));
-        assert!(!small.is_for(1, true) && small.is_for(1, false));
-        small.make(|| std::thread::sleep(Duration::from_nanos(VERSIONS_NS_MAX)));
-        assert!(!small.is_for(1, false));
+        assert_eq!(is_for(&small, PART_NS_MAX), [true; 2]);
+        assert_eq!(is_for(&small, PART_NS_MAX + 1), [false; 2]);
+        let time = Duration::from_millis(1);
+        small.make(|| std::thread::sleep(time));
+        assert!(small.spent_ns.load(Ordering::Relaxed) >= time.as_nanos() as u64);
+        for (spent_ns, expected) in [
+            (ALL_NS_MAX - 1, [true; 2]),
+            (ALL_NS_MAX, [false, true]),
+            (VERSIONS_NS_MAX, [false; 2]),
+        ] {
+            small.spent_ns.store(spent_ns, Ordering::Relaxed);
+            assert_eq!(is_for(&small, 1), expected, "{spent_ns}");
+        }
+    }
+
+    #[test]
+    fn programs_that_have_only_begun_do_not_wait() {
+        let young = AtOnce::new(&Config::new(), 0);
+        young.first_hot.set(Instant::now() + Duration::from_secs(3_600)).unwrap();
+        assert_eq!(is_for(&young, 0), [false; 2]);
     }
 
     #[test]
@@ -100,8 +114,7 @@ mod tests {
         epochs.epoch_interruption(true);
         thresholds.tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
         for config in [timeout, epochs, thresholds] {
-            let at_once = old(&config, 0);
-            assert!(!at_once.is_for(0, true) && !at_once.is_for(0, false));
+            assert_eq!(is_for(&old(&config, 0), 0), [false; 2]);
         }
     }
 }

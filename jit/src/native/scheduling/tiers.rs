@@ -3,6 +3,7 @@
 //! A function that is called often is compiled, and calls of it go to its native code. A loop that goes round often is
 //! compiled from its first block on, and the frames that are in it go on there.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -128,15 +129,17 @@ unsafe impl Tiers for Tiering {
             })
         };
         let (index, body) = (self.index(part), self.body(part));
-        let is_at_once = self.at_once.is_for(compile_ns(self.code().n_insts(part.func())), true);
-        if let Some(part) = self.wishes.want(index, part, outer, is_at_once, body) {
+        // Few who look want anything, and counting instructions takes as long as the function is.
+        let estimate = || compile_ns(self.code().n_insts(part.func()));
+        let is_at_once = LazyCell::new(|| self.at_once.is_for(estimate, true));
+        if let Some(part) = self.wishes.want(index, part, outer, || *is_at_once, body) {
             let n_times = match part == hot {
                 true => self.threshold(part, n_insts, self.code().n_insts(part.func())),
                 false => code.n_times(part),
             };
             let (n_times, since) = (Some(n_times), Instant::now());
             let wish = Wish { part, n_insts, n_times, since, version: 0 };
-            self.have_made(code, wish, hot, is_at_once);
+            self.have_made(code, wish, hot, *is_at_once);
         }
         left
     }
@@ -162,7 +165,7 @@ unsafe impl Tiers for Tiering {
             self.make_contained(code, wish);
             return n_exits;
         }
-        if self.at_once.is_for(compile_ns(n_all), false) {
+        if self.at_once.is_for(|| compile_ns(n_all), false) {
             self.at_once.make(|| self.make_contained(code, wish));
             return n_exits;
         }
@@ -287,7 +290,8 @@ impl Tiering {
             return NEVER;
         }
         let (index, body) = (self.index(part), self.body(part));
-        let is_first = self.wishes.want(index, part, |number| number, false, body);
+        // What is made for several loops is compared here, too, though the program waits.
+        let is_first = self.wishes.want(index, part, |number| number, || false, body);
         if let Some(seed) = self.code().native.config().tier_seed
             && is_first.is_some()
         {

@@ -109,7 +109,7 @@ impl Wishes {
         index: usize,
         part: Part,
         outer: impl FnOnce(u32) -> u32,
-        is_at_once: bool,
+        is_at_once: impl FnOnce() -> bool,
         body: &Body,
     ) -> Option<Part> {
         let (func, number) = match part {
@@ -149,7 +149,7 @@ impl Wishes {
         let mut numbers = match is_alone {
             true if known.len() >= ALONE_MAX => return None,
             true => vec![first],
-            false => together(body, first, known.len(), is_at_once),
+            false => together(body, first, known.len(), is_at_once()),
         };
         let has_failed = |number| known.iter().any(|known| known.has(number) && known.has_failed());
         numbers.retain(|&other| other == first || !has_failed(other));
