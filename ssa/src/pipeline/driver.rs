@@ -12,7 +12,7 @@ use crate::construction::build::{BuildOptions, BuildScratch, FuncExits};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
-use crate::passes::inline::{BodyExits, KeptForms};
+use crate::passes::inline::{BodyExits, ExitPlan, KeptForms};
 use crate::passes::pressure::PreservedRegisters;
 
 /// The function of a row.
@@ -100,6 +100,14 @@ impl<'a> PassContext<'a> {
             inlined: Vec::new(),
             locals: Vec::new(),
         }
+    }
+
+    /// The same with the exits of a plan, if there is one.
+    pub fn with_exits(self, plan: Option<&'a ExitPlan>) -> Self {
+        let Some(plan) = plan else { return self };
+        let body_exits = plan.of_bodies();
+        let build = BuildOptions { waits: body_exits.is_some(), ..self.build };
+        PassContext { exits: &plan.of_func, body_exits, build, ..self }
     }
 }
 

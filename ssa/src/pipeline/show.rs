@@ -16,6 +16,7 @@ use crate::ir::graph::{Drawing, print_cfg, print_dom};
 use crate::ir::irop::Opcode;
 use crate::ir::print::print;
 use crate::ir::verify::Form;
+use crate::passes::inline::ExitPlan;
 use crate::tools::llvm;
 
 /// A view of a function that is not a row of the table.
@@ -294,10 +295,11 @@ pub fn after_with(
     f: Function,
     module: &VerifiedModule,
 ) -> Result<Function, StageError> {
-    each_row(last, passes, f, module, |_, _| {})
+    each_row(last, passes, f, module, None, |_, _| {})
 }
 
-/// Does the same as [`after_with`], and calls `on_row` with the function as it is after each row that runs.
+/// Does the same as [`after_with`] with a function that was built with the exits of a plan, if there is one, and calls `on_row`
+/// with the function as it is after each row that runs.
 ///
 /// # Errors
 /// Fails if a stage leaves an invalid function.
@@ -306,11 +308,12 @@ pub fn each_row(
     passes: PassSet,
     mut f: Function,
     module: &VerifiedModule,
+    plan: Option<&ExitPlan>,
     on_row: impl FnMut(&'static Row, &Function),
 ) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
     let (mut times, mut scratch) = (Times::default(), PassScratch::default());
-    let mut context = PassContext::new(module, f.func, &mut scratch);
+    let mut context = PassContext::new(module, f.func, &mut scratch).with_exits(plan);
     let driver = Driver::new(user, passes, true, &mut times).up_to(last);
     driver.run(&mut f, Start::Slots, &mut context, on_row)?;
     Ok(f)

@@ -1,12 +1,10 @@
 //! The function in slot form, and the rows of the table after that, with the exits that a profile gives it.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, FuncExits, build_with_exits};
+use slotvm_ssa::construction::build::build_with_exits;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::passes::inline::ExitPlan;
-use slotvm_ssa::pipeline::{
-    self, Driver, PassContext, PassScratch, PassSet, Row, StageError, Start, Times, User,
-};
+use slotvm_ssa::pipeline::{self, PassContext, PassScratch, PassSet, Row, StageError, User};
 
 /// A function of a module, and its exits.
 #[derive(Copy, Clone)]
@@ -19,9 +17,11 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     /// The slot form, with the names of locals.
     pub(super) fn slot_form(self) -> Function {
-        let Subject { module, func, .. } = self;
-        let scratch = &mut BuildScratch::default();
-        let mut slots = build_with_exits(module, func, self.exits(), &self.options(), scratch);
+        let Subject { module, func, plan } = self;
+        let mut scratch = PassScratch::default();
+        let context = PassContext::new(module, func, &mut scratch).with_exits(plan);
+        let scratch = &mut context.scratch.build;
+        let mut slots = build_with_exits(module, func, context.exits, &context.build, scratch);
         slots.take_names(module);
         slots
     }
@@ -38,25 +38,6 @@ impl Subject<'_> {
     ) -> Result<Function, StageError> {
         let mut rows = pipeline::rows_of(User::Jit).map(|(_, row)| row);
         let last = rows.rfind(|row| row.is_of_ir()).expect("rows leave functions");
-        let (mut times, mut scratch) = (Times::default(), PassScratch::default());
-        let mut context = PassContext {
-            exits: self.exits(),
-            body_exits: self.plan.and_then(ExitPlan::of_bodies),
-            build: self.options(),
-            ..PassContext::new(self.module, self.func, &mut scratch)
-        };
-        let mut function = slots.clone();
-        let driver = Driver::new(User::Jit, passes, true, &mut times).up_to(last);
-        driver.run(&mut function, Start::Slots, &mut context, on_row)?;
-        Ok(function)
-    }
-
-    fn exits(&self) -> &FuncExits {
-        self.plan.map_or(FuncExits::NONE, |plan| &plan.of_func)
-    }
-
-    fn options(&self) -> BuildOptions {
-        let waits = self.plan.is_some_and(|plan| plan.of_bodies().is_some());
-        BuildOptions { waits, ..BuildOptions::default() }
+        pipeline::each_row(last, passes, slots.clone(), self.module, self.plan, on_row)
     }
 }

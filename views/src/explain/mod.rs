@@ -3,8 +3,8 @@
 //! `explain` runs the rows of [`slotvm_ssa::pipeline`] on one function and keeps what each of them leaves, records
 //! films of promotion, draws the blocks, and adds CLIF and native code. The result is a `Document`: `--json` writes
 //! it, the page carries it, `text` prints it. With a profile, the function has the exits that the default tier would give
-//! it. It relies on passes that keep the ids of instructions and values, so
-//! that a value and a block have one number in all stages.
+//! it. It relies on passes that keep the ids of instructions and values, so that a value and a block have one number in all
+//! stages.
 
 mod blocks;
 mod bytecode;
