@@ -37,8 +37,9 @@ pub struct VmCtx {
     pub func_handles: *const u64,
     /// Copies of the records of the imported functions, for calls: those of the store move, these do not.
     pub imports: *const FuncRecord,
-    /// The targets of calls of each function that the module defines, in their order, if its functions are compiled one by one.
-    /// Other threads write it while native code runs; where an entry led before, calls still lead to the function.
+    /// The targets of calls of each function that the module defines, in their order; null in a store that interprets
+    /// everything. Functions that nothing calls by them may have null. If functions are compiled one by one, other threads
+    /// write it while native code runs; where an entry led before, calls still lead to the function.
     pub entries: *const AtomicPtr<u8>,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
     /// downwards. 0 if the module declares none.
@@ -188,18 +189,19 @@ pub struct TableDef {
     pub len: u64,
 }
 
-/// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes, but the code of a
-/// host function, where the first leads to the second ([`find_host_code`](crate::native::find_host_code)).
+/// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes, but the cell of its
+/// entry does: others write there when the function is compiled, or when the code for calls of a host function is made
+/// ([`find_host_code`](crate::native::find_host_code)).
 ///
-/// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
-/// the results do not fit registers, and the parameters. It is null in a store that interprets everything.
+/// In that cell is the address of native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
+/// the results do not fit registers, and the parameters.
 ///
 /// Its size is a power of two, so that the number of a record comes from a handle by a shift.
 #[repr(C, align(32))]
 #[derive(Copy, Clone, Debug)]
 pub struct FuncRecord {
-    /// Native entry point.
-    pub code: *const u8,
+    /// The cell with its native entry point; null in a store that interprets everything.
+    pub entry: *const AtomicPtr<u8>,
     /// Its first argument: the `VmCtx` of the instance that defines it, or the [`HostCtx`] of a host
     /// function.
     pub ctx: *mut VmCtx,
@@ -330,7 +332,7 @@ offsets! {
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;
     TABLE_LEN = TableDef.len;
-    FUNC_CODE = FuncRecord.code;
+    FUNC_ENTRY = FuncRecord.entry;
     FUNC_CTX = FuncRecord.ctx;
     FUNC_TYPE_ID = FuncRecord.type_id;
     HOSTCTX_CALL = HostCtx.call;

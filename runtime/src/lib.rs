@@ -29,11 +29,12 @@
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{Store, native::{FuncAddresses, Natives}};
-//! # use std::sync::Arc;
+//! # use slotvm_runtime::{Store, native::Natives};
+//! # use std::sync::{Arc, atomic::AtomicPtr};
+//! static ENTRIES: [AtomicPtr<u8>; 1] = [AtomicPtr::new(0x1234 as *mut u8)];
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
-//!     let code: FuncAddresses = Arc::new(|_| 0x1234 as *const u8);
-//!     let natives = || Ok(Natives { code: &code, entries: std::ptr::null(), memory_span_bytes: 0, image: None, tiers: None });
+//!     let entries = ENTRIES.as_ptr();
+//!     let natives = || Ok(Natives { entries, memory_span_bytes: 0, image: None, tiers: None });
 //!     store.instantiate_native(module, &[], natives().unwrap(), &Default::default(), natives);
 //! }
 //! ```
@@ -92,7 +93,6 @@ pub mod native {
     pub use crate::part::Part;
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::steps::module_code::{TieredCode, Tiers};
-    pub use crate::store::funcs::FuncAddresses;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::native::find_host_code;
     pub use crate::store::{

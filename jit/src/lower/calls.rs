@@ -110,8 +110,9 @@ impl Lowering<'_, '_> {
         }
         let imports = self.constant_pointer(self.context, offsets::VMCTX_IMPORTS);
         let record = func as i32 * size_of::<FuncRecord>() as i32;
-        let code = self.constant_pointer(imports, record + offsets::FUNC_CODE);
+        let entry = self.constant_pointer(imports, record + offsets::FUNC_ENTRY);
         let context = self.constant_pointer(imports, record + offsets::FUNC_CTX);
+        let code = self.entered_at(entry);
         Callee::Record(self.signature(ty), code, context)
     }
 
@@ -121,8 +122,7 @@ impl Lowering<'_, '_> {
         if !self.options.loads_entries || is_itself {
             return Callee::Own(self.own_function(func, ty));
         }
-        // It changes when the function is compiled. What it was before leads there, too, but by a detour, so a loop must
-        // look each time.
+        // As `entered_at`, without the address of the cell.
         let index = func - self.module.n_imported_funcs();
         let entries = self.constant_pointer(self.context, offsets::VMCTX_ENTRIES);
         let (flags, entry) = (self.context_flags(), index as i32 * POINTER.bytes() as i32);
@@ -164,9 +164,17 @@ impl Lowering<'_, '_> {
 
     fn record_callee(&mut self, record: ir::Value, ty: u32) -> Callee {
         let flags = self.record_flags();
-        let code = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_CODE));
+        let entry = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_ENTRY));
         let context = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_CTX));
+        let code = self.entered_at(entry);
         Callee::Record(self.signature(ty), code, context)
+    }
+
+    /// The code in the cell of an entry. It changes when the function is compiled. What it was before leads there, too, but by
+    /// a detour, so a loop must look each time.
+    fn entered_at(&mut self, entry: ir::Value) -> ir::Value {
+        let flags = self.context_flags();
+        self.builder.ins().load(POINTER, flags, entry, 0)
     }
 
     pub(super) fn signature(&mut self, ty: u32) -> ir::SigRef {

@@ -6,12 +6,12 @@
 //! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
 //! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, VerifiedModule};
-use slotvm_runtime::native::{CodeVersion, FuncAddresses, MemoryImage, Natives, Part, Tiers};
+use slotvm_runtime::native::{CodeVersion, MemoryImage, Natives, Part, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
 use slotvm_ssa::passes::inline::ExitPlan;
 use slotvm_ssa::pipeline::{PassSet, Stage};
@@ -46,8 +46,6 @@ pub(crate) struct NativeModule {
     native: Arc<NativeEngine>,
     verified: Arc<VerifiedModule>,
     code: Arc<Placement>,
-    /// The entry of each function of `code`.
-    func_addresses: FuncAddresses,
     /// The decisions about native code, if functions are interpreted at first.
     tiers: Option<Arc<dyn Tiers>>,
     /// The address space that the code relies on.
@@ -68,11 +66,13 @@ enum Placement {
 }
 
 impl Placement {
-    /// Returns the entry of a function, by its number among those that the module defines.
-    fn func(&self, index: usize) -> *const u8 {
+    /// The entries of the functions that the module defines, see [`VmCtx::entries`].
+    ///
+    /// [`VmCtx::entries`]: slotvm_runtime::native::VmCtx::entries
+    fn entries(&self) -> &[AtomicPtr<u8>] {
         match self {
-            Placement::Together(code) => code.func(index),
-            Placement::Apart(code) => code.func(index),
+            Placement::Together(code) => code.entries(),
+            Placement::Apart(code) => code.entries(),
         }
     }
 }
@@ -164,16 +164,11 @@ impl NativeModule {
             Placement::Apart(_) | Placement::Together(_) => None,
         };
         let code = Arc::new(code);
-        let func_addresses: FuncAddresses = {
-            let (code, first_func) = (code.clone(), verified.n_imported_funcs());
-            Arc::new(move |func| code.func((func - first_func) as usize))
-        };
         let (image, checked) = (OnceLock::new(), OnceLock::new());
         Ok(NativeModule {
             native: native.clone(),
             verified: verified.clone(),
             code,
-            func_addresses,
             tiers,
             memory,
             image,
@@ -266,12 +261,8 @@ impl NativeModule {
         let image = || self.image.get_or_init(|| MemoryImage::new(&self.verified)).as_ref();
         let image = if is_first { None } else { image() };
         let memory_span_bytes = self.memory.span_bytes();
-        let (code, tiers) = (&self.func_addresses, self.tiers.as_ref());
-        let entries = match &*self.code {
-            Placement::Together(_) => std::ptr::null(),
-            Placement::Apart(code) => code.entries().as_ptr(),
-        };
-        Natives { code, entries, memory_span_bytes, image, tiers }
+        let (entries, tiers) = (self.code.entries().as_ptr(), self.tiers.as_ref());
+        Natives { entries, memory_span_bytes, image, tiers }
     }
 
     /// The same code, with a check of each access.

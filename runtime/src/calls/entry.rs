@@ -63,7 +63,7 @@ impl Store {
                     Some(hooks) if hooks.tiers.is_some() => {
                         store.native_callee(func, store.instance(instance).code().native(index))
                     }
-                    Some(_) => store.native_callee(func, store.funcs.record(func).code),
+                    Some(_) => store.native_callee(func, store.funcs.code(func)),
                 };
                 match callee {
                     None => interp::execute(store, instance, index, cells),

@@ -22,16 +22,14 @@ use crate::pinned::Pinned;
 use crate::steps::code::CodeOptions;
 use crate::steps::module_code::{InterpreterCode, Tiers};
 use crate::store::Store;
-use crate::store::funcs::{FuncAddresses, InstanceFuncs};
+use crate::store::funcs::InstanceFuncs;
 use crate::store::instance::Instance;
 use crate::store::link::Imports;
 
 /// Native code of a module.
 #[derive(Copy, Clone)]
 pub struct Natives<'a> {
-    /// The entry points of its functions.
-    pub code: &'a FuncAddresses,
-    /// [`VmCtx::entries`] of its instances, null if no code reads it.
+    /// [`VmCtx::entries`] of its instances.
     pub entries: *const AtomicPtr<u8>,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].
@@ -90,9 +88,10 @@ impl Store {
     /// anything is made.
     ///
     /// # Safety
-    /// [`Natives::code`], of `natives` and of what `checked` returns, gives native code for the functions of
-    /// this module, or null if the store interprets, to be entered as [`Store::new_native`] says, and
-    /// [`Natives::entries`] is what it calls by. The code relies on no more address space than [`Natives::memory_span_bytes`], and lives as long as the store.
+    /// [`Natives::entries`], of `natives` and of what `checked` returns, leads to native code for the functions of this module
+    /// that have handles or are exported, as [`FuncRecord`](crate::native::FuncRecord) and [`Store::new_native`] say, or it is
+    /// null if the store interprets. Cells and code live as long as the store. The code relies on no more address space than
+    /// [`Natives::memory_span_bytes`].
     ///
     /// # Errors
     /// As for [`Store::instantiate`]; if `checked` fails, or its code relies on too much, too.
@@ -160,25 +159,25 @@ impl Store {
         // SAFETY: the store, which owns the memory, is borrowed, and no native code runs.
         let memory_base = memory_def.map(|def| unsafe { (*def).base });
         let tier_hooks = self.native.as_ref().and_then(|hooks| hooks.tiers.as_ref());
+        let entries = natives.map_or(std::ptr::null(), |natives| natives.entries);
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
             interpret: tier_hooks.map(|hooks| hooks.interpret),
             memory: memory_def.unwrap_or(std::ptr::null_mut()),
             memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
-            entries: natives.as_ref().map_or(std::ptr::null(), |natives| natives.entries),
+            entries,
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
             ..VmCtx::EMPTY
         });
 
-        let code = natives.map(|natives| natives.code.clone());
         let tiers = natives.and_then(|natives| natives.tiers);
         let mut imported = imports.funcs;
-        for (import, func) in (0..).zip(&mut imported) {
-            *func = self.bind_host_func(*func, id, import)?;
+        for func in &mut imported {
+            *func = self.bind_host_func(*func, id)?;
         }
         let imported = (&self.funcs, &imported[..]);
-        let funcs = InstanceFuncs::new(id, ctx.as_ptr(), code, module.n_funcs(), imported);
+        let funcs = InstanceFuncs::new(id, ctx.as_ptr(), entries, module.n_funcs(), imported);
         self.count_funcs(module.n_funcs() - module.n_imported_funcs())?;
         let func_handle = |func| funcs.handle(&self.funcs, &module, &type_ids, func).cell();
         for &func in module.referenced_funcs() {

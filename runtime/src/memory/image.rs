@@ -158,7 +158,7 @@ mod tests {
             assert!(found == expected, "round {round}");
         }
     }
-    use crate::native::{FuncAddresses, Natives};
+    use crate::native::Natives;
     use crate::{InterpreterCode, Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
@@ -180,9 +180,7 @@ mod tests {
         let module = module(&source);
         let image = MemoryImage::new(&module).expect("there is enough data");
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
-        let code: FuncAddresses = Arc::new(|_| std::ptr::null());
         let natives = Natives {
-            code: &code,
             entries: std::ptr::null(),
             memory_span_bytes: 0,
             image: Some(&image),

@@ -81,7 +81,7 @@ impl TieredCode {
     /// Lets calls of a function go to native code.
     ///
     /// # Safety
-    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is, and `entry` leads
+    /// `code` is native code of the function, as in the cell of [`FuncRecord::entry`](crate::native::FuncRecord::entry), and `entry` leads
     /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
     /// [`Natives`](crate::native::Natives), and rely on no more than these do.
     pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<EntryTrampoline>) {

@@ -6,7 +6,7 @@
 //! that, lists may grow behind a shared reference here; no reference into them is given out.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use slotvm_bytecode::VerifiedModule;
 
@@ -16,10 +16,6 @@ use crate::entities::InstanceId;
 use crate::pinned::Pinned;
 use crate::store::host::HostCallee;
 
-/// Maps functions that the module defines, by index in its function index space, to the start of their native code,
-/// or to null without native code. The code lives as long as this.
-pub type FuncAddresses = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
-
 /// The code that runs when a function is called.
 #[derive(Copy, Clone)]
 pub(crate) enum FuncKind {
@@ -27,7 +23,7 @@ pub(crate) enum FuncKind {
         instance: InstanceId,
         func: u32,
     },
-    /// The callee lives as long as the store, and nothing of it is written but the number of an import, which is atomic.
+    /// The callee lives as long as the store, and nothing of it is written but its entry, which is atomic.
     Host(*const HostCallee),
 }
 
@@ -81,9 +77,15 @@ impl Funcs {
         records[func.index()]
     }
 
-    /// Lets calls of a function go to this code.
-    pub(crate) fn set_code(&self, func: FuncHandle, code: *const u8) {
-        self.records.borrow_mut()[func.index()].code = code;
+    /// The native code of a function, or null in a store that interprets everything.
+    #[inline]
+    pub(crate) fn code(&self, func: FuncHandle) -> *const u8 {
+        // SAFETY: the cell is that of a host function, which the store keeps, or lives as long as the code of the module, as
+        // whoever makes an instance promises.
+        match unsafe { self.record(func).entry.as_ref() } {
+            Some(entry) => entry.load(Ordering::Acquire),
+            None => std::ptr::null(),
+        }
     }
 
     pub(crate) fn kind(&self, func: FuncHandle) -> FuncKind {
@@ -101,7 +103,8 @@ impl Funcs {
 pub(crate) struct InstanceFuncs {
     instance: InstanceId,
     ctx: *mut VmCtx,
-    code: Option<FuncAddresses>,
+    /// See [`VmCtx::entries`].
+    entries: *const AtomicPtr<u8>,
     /// Cells of the handles, null where none was requested. Imported functions and those that the
     /// code refers to have theirs before the code runs.
     handles: Pinned<[u64]>,
@@ -110,11 +113,12 @@ pub(crate) struct InstanceFuncs {
 }
 
 impl InstanceFuncs {
-    /// Functions without handles, except imported ones. `ctx` is the context of the instance.
+    /// Functions without handles, except imported ones. `ctx` is the context of the instance, and `entries` is
+    /// [`VmCtx::entries`].
     pub(crate) fn new(
         instance: InstanceId,
         ctx: *mut VmCtx,
-        code: Option<FuncAddresses>,
+        entries: *const AtomicPtr<u8>,
         n_funcs: u32,
         (funcs, imported): (&Funcs, &[FuncHandle]),
     ) -> InstanceFuncs {
@@ -124,7 +128,7 @@ impl InstanceFuncs {
         }
         let handles = Pinned::from_box(handles);
         let imports: Box<[_]> = imported.iter().map(|&func| funcs.record(func)).collect();
-        InstanceFuncs { instance, ctx, code, handles, imports: Pinned::from_box(imports) }
+        InstanceFuncs { instance, ctx, entries, handles, imports: Pinned::from_box(imports) }
     }
 
     /// Returns the value of [`VmCtx::func_handles`].
@@ -135,20 +139,6 @@ impl InstanceFuncs {
     /// Returns the value of [`VmCtx::imports`].
     pub(crate) fn first_import(&self) -> *const FuncRecord {
         self.imports.first()
-    }
-
-    /// Lets calls of an imported function that has this context go to this code.
-    pub(crate) fn set_import_code(&self, import: u32, ctx: *mut VmCtx, code: *const u8) {
-        if (import as usize) < self.imports.len() {
-            // SAFETY: the index is in bounds. Native code only reads the records, and not at the moment: it has called the
-            // runtime.
-            unsafe {
-                let record = self.imports.first().add(import as usize);
-                if (*record).ctx == ctx {
-                    (*record).code = code;
-                }
-            }
-        }
     }
 
     /// The address of the handle of a function.
@@ -179,10 +169,13 @@ impl InstanceFuncs {
         if let Some(handle) = self.get(func) {
             return handle;
         }
-        let code = self.code.as_ref().map_or(std::ptr::null(), |code| code(func));
         let type_id = type_ids[module.func_type_index(func) as usize];
         let defined = func - module.n_imported_funcs();
-        let record = FuncRecord { code, ctx: self.ctx, type_id, defined };
+        let entry = match self.entries.is_null() {
+            true => self.entries,
+            false => self.entries.wrapping_add(defined as usize),
+        };
+        let record = FuncRecord { entry, ctx: self.ctx, type_id, defined };
         let kind = FuncKind::Guest { instance: self.instance, func };
         // SAFETY: the context lives as long as the instance, and that of an instance leads to what its
         // store shares.

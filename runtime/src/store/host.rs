@@ -3,11 +3,11 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicPtr;
 
 use super::Store;
 use crate::context::HostCtx;
-use crate::entities::{FuncHandle, InstanceId};
+use crate::entities::InstanceId;
 use crate::error::Error;
 
 type Closure = dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync;
@@ -72,10 +72,8 @@ pub(crate) struct HostCallee {
     pub(crate) instance: Option<InstanceId>,
     /// The cells that its parameters or its results take.
     pub(crate) n_cells: usize,
-    /// Its handle.
-    pub(super) func: FuncHandle,
-    /// The number of the import of `instance` that it was last made or bound for.
-    pub(super) import: AtomicU32,
+    /// The cell of its record with the native code for calls of it, or null in a store that interprets everything.
+    pub(super) entry: AtomicPtr<u8>,
 }
 
 /// The function behind [`HostCtx::call`] for closures of a type.

@@ -1,7 +1,7 @@
 //! The host functions of a store: making them, binding them to instances, calling them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use slotvm_bytecode::{FuncType, TrapCode, n_cells};
 
@@ -51,22 +51,8 @@ impl Store {
         self.new_host_record(ty, f, instance)
     }
 
-    /// Makes a record for a host function that is bound to the instance that imports it, as the import with a number.
+    /// Makes a record for a host function that is bound to the instance that imports it.
     pub(crate) fn bind_host_func(
-        &mut self,
-        func: FuncHandle,
-        instance: InstanceId,
-        import: u32,
-    ) -> Result<FuncHandle, Error> {
-        let bound = self.bound_host_func(func, instance)?;
-        if let FuncKind::Host(callee) = self.funcs.kind(bound) {
-            // SAFETY: it lives as long as the store, and nothing of it but the number is ever written.
-            unsafe { (*callee).import.store(import, Ordering::Relaxed) };
-        }
-        Ok(bound)
-    }
-
-    fn bound_host_func(
         &mut self,
         func: FuncHandle,
         instance: InstanceId,
@@ -74,7 +60,7 @@ impl Store {
         match self.funcs.kind(func) {
             FuncKind::Guest { .. } => Ok(func),
             FuncKind::Host(callee) => {
-                // SAFETY: it lives as long as the store, and is never written.
+                // SAFETY: it lives as long as the store, and nothing of it but the entry is ever written.
                 let HostCallee { f, ty, instance: bound, .. } = unsafe { &*callee };
                 if *bound == Some(instance) {
                     return Ok(func);
@@ -103,12 +89,13 @@ impl Store {
             ty,
             instance,
             n_cells,
-            func: FuncHandle::from_index(self.funcs.len()),
-            import: AtomicU32::new(u32::MAX),
+            entry: AtomicPtr::new(code.cast_mut()),
         });
         let callee = owner.as_ptr();
         self.funcs.host_callees.push(owner);
-        let record = FuncRecord { code, ctx: callee.cast(), type_id: ty, defined: u32::MAX };
+        // SAFETY: it was just made.
+        let entry = unsafe { &raw const (*callee).entry };
+        let record = FuncRecord { entry, ctx: callee.cast(), type_id: ty, defined: u32::MAX };
         // SAFETY: it is our own.
         Ok(unsafe { self.funcs.push(self.shared_ptr(), record, FuncKind::Host(callee)) })
     }

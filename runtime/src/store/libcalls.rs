@@ -202,13 +202,15 @@ unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicPtr;
 
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
     use crate::context::HostCtx;
-    use crate::native::{FuncAddresses, NativeCallee, NativeCode, NativeHooks, Natives};
+    use crate::native::{NativeCallee, NativeCode, NativeHooks, Natives};
     use crate::{Extern, FuncHandle, HostFn, InterpreterCode, StoreConfig};
 
     const SOURCE: &str = "
@@ -281,14 +283,10 @@ mod tests {
             }),
         );
         let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
-        let code: FuncAddresses = Arc::new(|_| std::ptr::dangling());
-        let natives = Natives {
-            code: &code,
-            entries: std::ptr::null(),
-            memory_span_bytes: 0,
-            image: None,
-            tiers: None,
-        };
+        // Of all functions of the module, none of which is called.
+        static ENTRIES: [AtomicPtr<u8>; 9] = [const { AtomicPtr::new(ptr::dangling_mut()) }; 9];
+        let natives =
+            Natives { entries: ENTRIES.as_ptr(), memory_span_bytes: 0, image: None, tiers: None };
         let imports = [Extern::Func(host.unwrap())];
         // SAFETY: the executor runs scripts, and nothing reads the code.
         unsafe {

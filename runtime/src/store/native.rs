@@ -34,7 +34,7 @@ impl Store {
     ///   with the context by an entry for the type, and returns when that has been left, with
     ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
     ///   [`Store::set_entry_trampoline`] having been called as they say;
-    /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
+    /// * what the host trampoline returns is native code, of the convention that [`FuncRecord`] describes, which
     ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
     /// * `raise` and `poll` do what their types say.
     pub unsafe fn new_native(
@@ -102,12 +102,7 @@ impl Store {
                 self.keep_host_code(callee.ty, code)
             }
         };
-        self.funcs.set_code(callee.func, code);
-        if let Some(instance) = callee.instance {
-            let import = callee.import.load(Ordering::Relaxed);
-            let ctx = std::ptr::from_ref(callee).cast_mut().cast();
-            self.instance(instance).funcs.set_import_code(import, ctx, code);
-        }
+        callee.entry.store(code.cast_mut(), Ordering::Relaxed);
         Ok(code)
     }
 
@@ -177,7 +172,7 @@ impl Store {
 /// Called by native code, with the context of the host function that it is about to call.
 pub unsafe fn find_host_code(ctx: *mut HostCtx) -> *const u8 {
     // SAFETY: native code passes the context of the host function's record, the first field of a callee, which the store
-    // keeps until it is dropped. Nothing of it but a number is ever written.
+    // keeps until it is dropped. Nothing of it but the entry, which is atomic, is ever written.
     let (store, callee) = unsafe { (Store::running((*ctx).shared), &*ctx.cast::<HostCallee>()) };
     let failure = match catch_unwind(AssertUnwindSafe(|| store.find_host_code(callee))) {
         Ok(Ok(code)) => return code,

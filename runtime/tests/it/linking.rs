@@ -1,11 +1,8 @@
 //! Instances that import each other's things, and what does not fit.
-
-use std::sync::Arc;
-
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
-use slotvm_runtime::native::{FuncAddresses, Natives};
+use slotvm_runtime::native::Natives;
 use slotvm_runtime::{
     Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Store, StoreConfig,
 };
@@ -380,7 +377,6 @@ fn forged_functions_are_not_imported() {
 
 #[test]
 fn native_code_does_not_get_less_address_space_than_it_relies_on() {
-    let code: FuncAddresses = Arc::new(|_| std::ptr::null());
     let source = "memory 0 1 1 func f() { return }";
     for (plan, span, fits) in [
         (Some(MemoryPlan::CHECKED), 0, true),
@@ -391,7 +387,6 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
         let config = StoreConfig { memory: plan, ..StoreConfig::default() };
         let mut store = Store::new(config, Box::new(()));
         let natives = Natives {
-            code: &code,
             entries: std::ptr::null(),
             memory_span_bytes: span,
             image: None,

@@ -1,9 +1,9 @@
-//! The machine code of stubs: a head that jumps to code of ours, and two stubs for each function that a module defines.
+//! The machine code of stubs: a head that jumps to code of ours, and a stub for each function that a module defines.
 //!
-//! The first stub of a function jumps to where its entry leads, a cell that others write. As long as it is not compiled,
-//! that is the second stub: it stores the function's number in [`Shared::selector`] and jumps to where the fallback of the
-//! function's type leads, a cell as well. That is the head, or a trampoline to the interpreter. The head passes the
-//! number and an address of ours on, in registers that calls do not use.
+//! Calls go to the stub of a function as long as it is not compiled. It stores the function's number in
+//! [`Shared::selector`] and jumps to where the fallback of the function's type leads, a cell that others write. That is the
+//! head, or a trampoline to the interpreter. The head passes the number and an address of ours on, in registers that calls
+//! do not use.
 //!
 //! [`Shared::selector`]: slotvm_runtime::native::Shared::selector
 
@@ -11,23 +11,18 @@ use slotvm_runtime::native::offsets::{SHARED_SELECTOR, VMCTX_SHARED};
 
 const _: () = assert!(VMCTX_SHARED == 0, "the code below loads it from there");
 
-/// A function: the addresses of the cells that its stubs jump by.
-pub(crate) struct Callee {
-    pub(crate) entry: usize,
-    pub(crate) fallback: usize,
-}
-
-/// Writes all of them. `state` is the address to pass on, `enter` where the head jumps to.
+/// Writes all of them. `state` is the address to pass on, `enter` where the head jumps to, and `fallbacks` are the addresses
+/// of the cells that the stubs of functions jump by.
 pub(crate) fn write(
     state: usize,
     enter: usize,
-    funcs: impl ExactSizeIterator<Item = Callee>,
+    fallbacks: impl ExactSizeIterator<Item = usize>,
 ) -> Vec<u8> {
-    let mut code = Vec::with_capacity(HEAD_BYTES + funcs.len() * BYTES);
+    let mut code = Vec::with_capacity(HEAD_BYTES + fallbacks.len() * BYTES);
     head(&mut code, state as u64, enter as u64);
     assert_eq!(code.len(), HEAD_BYTES);
-    for (index, Callee { entry, fallback }) in funcs.enumerate() {
-        stubs(&mut code, entry as u64, index as u32, fallback as u64);
+    for (index, fallback) in fallbacks.enumerate() {
+        stub(&mut code, index as u32, fallback as u64);
         assert_eq!(code.len(), HEAD_BYTES + (index + 1) * BYTES);
     }
     code
@@ -39,23 +34,21 @@ pub(crate) const ALIGNMENT: u64 = 16;
 pub(crate) const HEAD_BYTES: usize = 48;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{BYTES, FALLBACK_AT};
+pub(crate) use x86_64::BYTES;
 #[cfg(target_arch = "x86_64")]
-use x86_64::{head, stubs};
+use x86_64::{head, stub};
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{BYTES, FALLBACK_AT};
+pub(crate) use aarch64::BYTES;
 #[cfg(target_arch = "aarch64")]
-use aarch64::{head, stubs};
+use aarch64::{head, stub};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use super::SHARED_SELECTOR;
 
-    /// Size of the stubs of one function.
-    pub(crate) const BYTES: usize = 48;
-    /// The offset of the second one.
-    pub(crate) const FALLBACK_AT: usize = 13;
+    /// Size of the stub of one function.
+    pub(crate) const BYTES: usize = 32;
 
     /// Guest code has its context in `rdi`.
     pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
@@ -70,10 +63,7 @@ mod x86_64 {
         code.extend([0xcc; 6]);
     }
 
-    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, fallback: u64) {
-        code.extend([0x49, 0xba]); // mov r10, entry
-        code.extend(entry.to_le_bytes());
-        code.extend([0x41, 0xff, 0x22]); // jmp [r10]
+    pub(super) fn stub(code: &mut Vec<u8>, index: u32, fallback: u64) {
         code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
         code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_SELECTOR], index
         code.extend(SHARED_SELECTOR.to_le_bytes());
@@ -81,7 +71,7 @@ mod x86_64 {
         code.extend([0x49, 0xba]); // mov r10, fallback
         code.extend(fallback.to_le_bytes());
         code.extend([0x41, 0xff, 0x22]); // jmp [r10]
-        code.extend([0xcc; 8]);
+        code.extend([0xcc; 5]);
     }
 }
 
@@ -89,10 +79,8 @@ mod x86_64 {
 mod aarch64 {
     use super::SHARED_SELECTOR;
 
-    /// Size of the stubs of one function.
-    pub(crate) const BYTES: usize = 56;
-    /// The offset of the second one.
-    pub(crate) const FALLBACK_AT: usize = 12;
+    /// Size of the stub of one function.
+    pub(crate) const BYTES: usize = 40;
 
     /// The offset of the field, scaled, where loads and stores have it.
     const CALLEE: u32 = (SHARED_SELECTOR as u32 / 4) << 10;
@@ -120,23 +108,20 @@ mod aarch64 {
         code.extend(0_u64.to_le_bytes());
     }
 
-    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, fallback: u64) {
+    pub(super) fn stub(code: &mut Vec<u8>, index: u32, fallback: u64) {
         let (low, high) = (index & 0xffff, index >> 16);
         for inst in [
-            literal(16, 40),                     // ldr x16, entry
-            0xf940_0210,                         // ldr x16, [x16]
-            0xd61f_0200,                         // br x16
             0xf940_0050,                         // ldr x16, [x2]
             0x5280_0011 | low << 5,              // movz w17, low
             0x72a0_0011 | high << 5,             // movk w17, high, lsl 16
             0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_SELECTOR]
-            literal(16, 20),                     // ldr x16, fallback
+            literal(16, 16),                     // ldr x16, fallback
             0xf940_0210,                         // ldr x16, [x16]
             0xd61f_0200,                         // br x16
+            0xd503_201f,                         // nop
         ] {
             code.extend(inst.to_le_bytes());
         }
-        code.extend(entry.to_le_bytes());
         code.extend(fallback.to_le_bytes());
     }
 }

@@ -1,6 +1,7 @@
 //! Native code of all functions of a module, made at once and placed together.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
@@ -21,6 +22,8 @@ use crate::native::ownership::engine::NativeEngine;
 pub(crate) struct EagerCode {
     unit: CodeUnit,
     functions: Vec<FunctionInfo>,
+    /// See [`EagerCode::entries`].
+    entries: Box<[AtomicPtr<u8>]>,
 }
 
 impl EagerCode {
@@ -66,15 +69,17 @@ impl EagerCode {
         let mut unit = unit.map_err(Error::compile)?;
         let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
         native.announce(&mut unit, names);
-        Ok(EagerCode { unit, functions })
+        let entry = |index| match unit.placed(index) {
+            Some(_) => AtomicPtr::new(unit.func(index).cast_mut()),
+            None => AtomicPtr::default(),
+        };
+        let entries = (0..n_funcs).map(entry).collect();
+        Ok(EagerCode { unit, functions, entries })
     }
 
-    /// Returns the entry of a function, by its number among those that the module defines.
-    ///
-    /// # Panics
-    /// Panics if nothing enters the function.
-    pub(crate) fn func(&self, index: usize) -> *const u8 {
-        self.unit.func(index)
+    /// The entries of the functions that the module defines, null where nothing enters one.
+    pub(crate) fn entries(&self) -> &[AtomicPtr<u8>] {
+        &self.entries
     }
 
     /// The distance of a function from the start of the code, and its bytes as they run, by its number among those that

@@ -1,10 +1,8 @@
 //! Native code that is made function by function, when one is first called.
 //!
-//! Calls of a function of the module go to the address in its cell of a table. At first that is a piece of
-//! code that has the function compiled, puts its address into the cell, and continues there as if it had
-//! been called: arguments, return address and stack are as they were. Where a function is called by its
-//! record, which never changes, the record has a stub that jumps to the address in the cell
-//! ([`crate::native::crossing::stubs`]).
+//! Calls of a function of the module go to the address in its cell of a table. At first that is a stub
+//! ([`crate::native::crossing::stubs`]): a piece of code that has the function compiled, puts its address into the cell, and
+//! continues there as if it had been called: arguments, return address and stack are as they were.
 //!
 //! With [`Tier::Auto`](crate::Tier::Auto) a function that is not compiled is interpreted instead
 //! ([`crate::native::scheduling::tiers`]).
@@ -95,15 +93,13 @@ impl LazyCode {
             compilations,
         });
         let address = ptr::from_ref(&*calls).expose_provenance();
-        let entries = code.entries().as_ptr().expose_provenance();
         let fallbacks = calls.fallbacks.as_ptr().expose_provenance();
         let funcs = (0..code.entries().len()).map(|index| {
             let fallback = match &code.kept {
                 Some(kept) if kept.func(index as u32).is_some() => n_types,
                 _ => module.func_type_index(code.func(index)) as usize,
             };
-            let cell = |table, index| table + index * size_of::<usize>();
-            stubs::Callee { entry: cell(entries, index), fallback: cell(fallbacks, fallback) }
+            fallbacks + fallback * size_of::<usize>()
         });
         let stubs = MachineCode {
             bytes: stubs::write(address, enter_function as *const () as usize, funcs),
@@ -116,7 +112,8 @@ impl LazyCode {
             fallback.store(lazy.stubs.func(0).cast_mut(), Ordering::Relaxed);
         }
         for index in 0..code.entries().len() {
-            code.call_at(index, lazy.stub(index).wrapping_add(stubs::FALLBACK_AT));
+            let stub = stubs::HEAD_BYTES + index * stubs::BYTES;
+            code.call_at(index, lazy.stubs.func(0).wrapping_add(stub));
         }
         Ok(lazy)
     }
@@ -129,17 +126,6 @@ impl LazyCode {
     /// Whoever makes the code.
     pub(crate) fn maker(&self) -> &Arc<Maker> {
         &self.calls.maker
-    }
-
-    fn stub(&self, index: usize) -> *const u8 {
-        self.stubs.func(0).wrapping_add(stubs::HEAD_BYTES + index * stubs::BYTES)
-    }
-
-    /// Returns the address for calls of a function that the module defines, by its number among them. It stays the one for
-    /// newer versions of the code.
-    pub(crate) fn func(&self, index: usize) -> *const u8 {
-        let address = self.maker().code.address(index).filter(|_| !self.maker().has_exits());
-        address.unwrap_or_else(|| self.stub(index))
     }
 
     #[cfg(test)]
