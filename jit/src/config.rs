@@ -113,9 +113,10 @@ pub struct TierThresholds {
 pub enum TierCompilation {
     /// In other threads of the engine, at most four, while the program goes on. They end when the engine is dropped.
     ///
-    /// Of a small module (64 KiB of functions), the thread of the program compiles some parts itself, from half a millisecond
-    /// after the first one was hot, for 5 ms or a little more in all, and newer versions of them for 20 ms: programs take less
-    /// processor time. It does not with [`Config::tier_thresholds`], and not where it could be interrupted meanwhile.
+    /// Of a small module (64 KiB of functions), the thread of the program compiles some parts itself, for 5 ms or a little more
+    /// in all, and newer versions of them for 20 ms: programs take less processor time. It begins when the program has run for
+    /// a quarter of a millisecond since the first part was hot, and goes on as long as that has run for a quarter of what it
+    /// has waited. It does not with [`Config::tier_thresholds`], and not where it could be interrupted meanwhile.
     ///
     /// The child of a `fork` starts threads of its own. It must not run modules that the parent was running meanwhile: what
     /// a thread of the parent had begun never ends there, and a call may wait for it.

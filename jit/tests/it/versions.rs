@@ -179,6 +179,37 @@ fn code_after_a_loop_is_in_the_code_of_the_loop() {
     }
 }
 
+/// A loop in a loop, of which only the inner one is hot: its code leaves after it, until there is code of the loop around.
+#[test]
+fn code_of_a_loop_inside_another_leaves_until_there_is_code_of_that() {
+    let source = "
+        export \"run\" func run
+        func run(n: i64, m: i64) -> i64 {
+          local j: i64
+          local x: i64
+          i64.const 0  local.set x
+        outer:
+          local.get m  local.set j
+        inner:
+          local.get x  local.get j  i64.add  local.set x
+          local.get j  i64.const 1  i64.sub  local.tee j  i64.const 0  i64.ne  br_if inner
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if outer
+          local.get x  return
+        }";
+    let engine = engine(5_000, |_| {});
+    let program = Program::of(&engine, Module::from_text(&engine, source).unwrap());
+    let Program { mut store, module, instance } = program;
+    let func = instance.get_typed_func::<(i64, i64), i64>(&store, "run").unwrap();
+    let (n, m) = (4_000, 6_000);
+    let expected = n * m * (m + 1) / 2;
+    assert_eq!(func.call(&mut store, (n, m)).unwrap(), expected);
+    let exits = module.exits_taken();
+    // The loop around was not hot by itself.
+    assert!(N_EXITS.contains(&exits), "{exits}");
+    assert_eq!(func.call(&mut store, (n, m)).unwrap(), expected);
+    assert!(module.exits_taken() <= exits + 1, "the loop around is entered when it goes round");
+}
+
 #[test]
 fn a_second_store_follows_to_the_newer_version() {
     let engine = engine(150, |_| {});

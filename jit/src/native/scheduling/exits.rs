@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use slotvm_bytecode::{Inst, Op, VerifiedModule};
@@ -128,9 +129,12 @@ fn calls(
         Some((seed, _)) => calls_at_random(module, func, seed ^ u64::from(version)),
         None => {
             let calls = history.callees(func, n_times_min(config)).into_iter();
+            // What a function calls may depend on what calls it, of which little is known after few calls.
+            let is_often_called = history.n_calls(func) >= n_times_min(config);
             let likely = |(offset, callees): (u32, Vec<u32>)| {
                 // Code was left, perhaps for a second function here: a third one would make it the last version.
-                let leaves = version == 0 || callees.len() < LIKELY_CALLEES_MAX;
+                let is_last = version > 0 && callees.len() == LIKELY_CALLEES_MAX;
+                let leaves = is_often_called && !is_last;
                 LikelyCall { offset, callees, leaves }
             };
             calls.map(likely).collect()
@@ -180,18 +184,37 @@ fn blocks(
     loops: &[u32],
     config: &Config,
 ) -> Vec<u32> {
-    let blocks = match config.tier_exits {
-        Some((seed, _)) => at_random(module, func, loops, seed ^ u64::from(version)),
-        None => {
-            let never_ran = never_ran(module, history, func, loops, n_times_min(config));
-            without_entries(module, func, loops, never_ran)
-        }
-    };
-    let blocks = possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32);
-    match (config.tier_exits, config.tier_seed) {
-        (None, None) => paying_exits(module, func, blocks),
-        _ => blocks,
+    let cells_max = EXIT_CELLS_MAX as u32;
+    if let Some((seed, _)) = config.tier_exits {
+        let blocks = at_random(module, func, loops, seed ^ u64::from(version));
+        return possible_exits(module, func, blocks, cells_max);
     }
+    let blocks = never_ran(module, history, func, loops, n_times_min(config));
+    let blocks = without_entries(module, func, loops, blocks);
+    let blocks = possible_exits(module, func, blocks, cells_max);
+    let mut blocks = match config.tier_seed {
+        None => paying_exits(module, func, blocks),
+        Some(_) => blocks,
+    };
+    if let Some(outside) = outside(module, func, loops) {
+        blocks.extend(possible_exits(module, func, outside, cells_max));
+        blocks.sort_unstable();
+        blocks.dedup();
+    }
+    blocks
+}
+
+/// The blocks outside of the loop that code is entered in, if that is a single one and lies in another.
+///
+/// With them, the loop around would have two entries, which is no loop to an optimiser, and a program may stay in it for long.
+fn outside(module: &VerifiedModule, func: u32, loops: &[u32]) -> Option<Vec<u32>> {
+    let &[number] = loops else { return None };
+    let body = module.body(func).expect("the module defines the function");
+    let all = body.loops();
+    let (around, of_loop) = (&all[..number as usize], &all[number as usize]);
+    let is_around = |blocks: &Range<u32>| blocks.end > of_loop.start;
+    let outside = || (1..of_loop.start).chain(of_loop.end..body.blocks.len() as u32).collect();
+    around.iter().any(is_around).then(outside)
 }
 
 /// The blocks of a function that count as blocks that never run, for code that is entered in some of its loops, or at its

@@ -1,7 +1,8 @@
 //! The past of a module, which decides on the exits of code: as the interpreter has noted it, or as a profile has it.
 
+use slotvm_bytecode::verified::Body;
 use slotvm_bytecode::{Op, VerifiedModule};
-use slotvm_runtime::native::TieredCode;
+use slotvm_runtime::native::{Part, TieredCode};
 
 use crate::config::executions::{Executions, FunctionExecutions};
 
@@ -14,6 +15,9 @@ pub(super) trait History {
     /// The functions of the module that indirect calls in a function have called, for those calls of which all are known and
     /// which had the opportunity, in ascending order of code offsets. Tail calls are not among them.
     fn callees(&self, func: u32, n_times_min: u32) -> Vec<(u32, Vec<u32>)>;
+
+    /// The calls of a function, at least; none, if it begins with a loop, whose rounds are counted instead.
+    fn n_calls(&self, func: u32) -> u32;
 }
 
 impl History for TieredCode {
@@ -23,6 +27,10 @@ impl History for TieredCode {
 
     fn callees(&self, func: u32, n_times_min: u32) -> Vec<(u32, Vec<u32>)> {
         TieredCode::callees(self, func, n_times_min)
+    }
+
+    fn n_calls(&self, func: u32) -> u32 {
+        self.n_times(Part::Func(func))
     }
 }
 
@@ -83,6 +91,16 @@ impl History for Profiled<'_> {
         let calls = insts.filter(|(_, inst)| inst.op == Op::CallIndirect);
         calls.filter_map(|(offset, _)| of_call(offset)).collect()
     }
+
+    fn n_calls(&self, func: u32) -> u32 {
+        let begins_with_loop =
+            |body: &Body| body.loops().first().is_some_and(|blocks| blocks.start == 0);
+        let start = self.module.body(func).filter(|body| !begins_with_loop(body));
+        let start = start.and_then(|body| body.blocks.first()).map(|block| block.start);
+        let executions = self.executions.functions.get(&func);
+        let counted = executions.zip(start).and_then(|(of, start)| of.blocks.get(&start));
+        counted.map_or(0, |&count| u32::try_from(count).unwrap_or(u32::MAX))
+    }
 }
 
 #[cfg(test)]
@@ -108,8 +126,9 @@ mod tests {
           return
         }";
 
-    /// The blocks that never ran, and the offsets of the calls, where the blocks of `main` were executed so many times.
-    fn of_counts(counts: [u64; 6]) -> (Vec<u32>, Vec<u32>) {
+    /// The blocks that never ran, the offsets of the calls, and the calls of `main`, where its blocks were executed so many
+    /// times.
+    fn of_counts(counts: [u64; 6]) -> (Vec<u32>, Vec<u32>, u32) {
         let module = verify(text::parse(SOURCE).unwrap()).unwrap();
         let body = module.body(1).unwrap();
         let starts = body.blocks.iter().map(|block| block.start);
@@ -120,22 +139,32 @@ mod tests {
         let functions = [(1, FunctionExecutions { blocks, callees })].into_iter().collect();
         let executions = Executions { functions };
         let profiled = Profiled { module: &module, executions: &executions };
-        assert_eq!(profiled.never_ran(0, 100), []);
-        assert_eq!(profiled.callees(7, 100), []);
+        assert_eq!((profiled.never_ran(0, 100), profiled.n_calls(0)), (vec![], 0));
+        assert_eq!((profiled.callees(7, 100), profiled.n_calls(7)), (vec![], 0));
         let calls = profiled.callees(1, 100).into_iter().map(|(offset, callees)| {
             assert_eq!(callees, [0]);
             offset
         });
-        (profiled.never_ran(1, 100), calls.collect())
+        (profiled.never_ran(1, 100), calls.collect(), profiled.n_calls(1))
     }
 
     #[test]
     fn blocks_count_where_they_had_the_opportunity() {
         let all = of_counts([100, 0, 200, 200, 100, 0]);
-        assert_eq!((all.0, all.1.len()), (vec![1, 5], 2));
+        assert_eq!((all.0, all.1.len(), all.2), (vec![1, 5], 2, 100));
         // Only the loop has gone round often enough.
         let in_loop = of_counts([1, 0, 200, 0, 0, 0]);
-        assert_eq!((in_loop.0, in_loop.1.len()), (vec![3], 1));
-        assert_eq!(of_counts([99, 0, 99, 0, 0, 0]), (vec![], vec![]));
+        assert_eq!((in_loop.0, in_loop.1.len(), in_loop.2), (vec![3], 1, 1));
+        assert_eq!(of_counts([99, 0, 99, 0, 0, 0]), (vec![], vec![], 99));
+        assert_eq!(of_counts([u64::MAX, 0, 0, 0, 0, 0]).2, u32::MAX);
+    }
+
+    #[test]
+    fn calls_are_not_known_of_what_begins_with_a_loop() {
+        let source = "func main() { again: i32.const 0 br_if again return }";
+        let module = verify(text::parse(source).unwrap()).unwrap();
+        let functions = FunctionExecutions { blocks: [(0, 9)].into(), callees: [].into() };
+        let executions = Executions { functions: [(0, functions)].into() };
+        assert_eq!(Profiled { module: &module, executions: &executions }.n_calls(0), 0);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -68,6 +69,8 @@ const LOOK_NS: u64 = 10_000;
 const OFTEN: u32 = 3;
 /// Rounds of a loop between two looks, at most: what it calls takes time, too.
 const ROUNDS_BETWEEN_MAX: u32 = 100;
+/// The part of the calls or rounds so far after which a part is looked at again for which it was too early.
+const SOON_PART: u32 = 4;
 /// Calls of a function before it is wanted again, if there is no native code by then.
 const CALLS_BETWEEN: u32 = 200;
 /// Calls or rounds before a part is wanted again of which there will be no native code.
@@ -97,6 +100,10 @@ unsafe impl Tiers for Tiering {
         match part {
             Part::Func(_) => self.code().place_kept_func(self.index(part)),
             Part::Loop(_, number) => self.code().place_kept_loops(self.index(part), number),
+        }
+        if self.made(part).is_none() && self.at_once.is_early() {
+            let soon = (code.n_times(part) / SOON_PART).clamp(1, ROUNDS_BETWEEN_MAX);
+            return times(LOOK_NS, n_insts).min(soon);
         }
         let hot = part;
         let part = match (part, self.made(part)) {
@@ -154,6 +161,11 @@ unsafe impl Tiers for Tiering {
                 Part::Func(_) => self.install(code, part, native),
                 Part::Loop(func, _) => self.install_loops(code, func, &loops, native),
             }
+            return n_exits;
+        }
+        if let Some(around) = self.often_around(code, part) {
+            let n_insts = code.n_insts(around).unwrap_or(n_all);
+            self.hot(code, around, n_insts, &mut iter::empty());
             return n_exits;
         }
         if !version.claim() {
@@ -282,6 +294,17 @@ impl Tiering {
         let is_better =
             code.n_times(func) >= OFTEN && self.made(func).is_none() && !self.has_failed(func);
         if is_better { func } else { part }
+    }
+
+    /// The outermost loop around one that is often gone round, if there may be native code of it and is none: that of the loop
+    /// inside is left each time.
+    fn often_around(&self, code: &TieredCode, part: Part) -> Option<Part> {
+        let Part::Loop(func, number) = part else { return None };
+        let is_often = |number| code.n_times(Part::Loop(func, number)) >= OFTEN;
+        let outer = outer(self.body(part), number, is_often);
+        let around = Part::Loop(func, outer);
+        let is_new = outer != number && self.made(around).is_none() && !self.has_failed(around);
+        is_new.then_some(around)
     }
 
     /// Makes native code at once. Returns what [`Tiers::hot`] does.

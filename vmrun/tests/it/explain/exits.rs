@@ -195,8 +195,9 @@ fn what_ran_too_rarely_has_no_exits() {
 fn documents_of_real_programs_are_consistent() {
     let folder = Folder::new("explain_real_exits");
     for (program, callee_counts, with_exits) in [
-        ("programs/wasm/callbacks.O0.wasm", [2, 2], "total_area"),
-        ("programs/wasm/expression.O2.wasm", [0, 0], "parse_primary"),
+        // It is called once, so its compared calls go on.
+        ("programs/wasm/callbacks.O0.wasm", &[][..], "total_area"),
+        ("programs/wasm/expression.O2.wasm", &[0, 0], "parse_primary"),
     ] {
         let path = folder.path("p.json");
         vmrun(&["profile", program, "300", "--json", text_of(&path)]).output();
