@@ -166,7 +166,12 @@ unsafe impl Tiers for Tiering {
         if let Some(around) = self.often_around(code, part) {
             let n_insts = code.n_insts(around).unwrap_or(n_all);
             self.hot(code, around, n_insts, &mut iter::empty());
-            return n_exits;
+            let is_coming = self.at_once.is_early()
+                || self.made(around).is_some()
+                || self.wishes.is_waiting(self.index(around), around);
+            if is_coming {
+                return n_exits;
+            }
         }
         if !version.claim() {
             return n_exits;
