@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
         let record = func as i32 * size_of::<FuncRecord>() as i32;
         let entry = self.constant_pointer(imports, record + offsets::FUNC_ENTRY);
         let context = self.constant_pointer(imports, record + offsets::FUNC_CTX);
-        let code = self.entered_at(entry);
+        let code = self.entered_at(entry, 0);
         Callee::Record(self.signature(ty), code, context)
     }
 
@@ -122,11 +122,9 @@ impl Lowering<'_, '_> {
         if !self.options.loads_entries || is_itself {
             return Callee::Own(self.own_function(func, ty));
         }
-        // As `entered_at`, without the address of the cell.
         let index = func - self.module.n_imported_funcs();
         let entries = self.constant_pointer(self.context, offsets::VMCTX_ENTRIES);
-        let (flags, entry) = (self.context_flags(), index as i32 * POINTER.bytes() as i32);
-        let code = self.builder.ins().load(POINTER, flags, entries, entry);
+        let code = self.entered_at(entries, index as i32 * POINTER.bytes() as i32);
         Callee::OwnAt(self.signature(ty), code)
     }
 
@@ -166,15 +164,15 @@ impl Lowering<'_, '_> {
         let flags = self.record_flags();
         let entry = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_ENTRY));
         let context = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_CTX));
-        let code = self.entered_at(entry);
+        let code = self.entered_at(entry, 0);
         Callee::Record(self.signature(ty), code, context)
     }
 
     /// The code in the cell of an entry. It changes when the function is compiled. What it was before leads there, too, but by
     /// a detour, so a loop must look each time.
-    fn entered_at(&mut self, entry: ir::Value) -> ir::Value {
+    fn entered_at(&mut self, cells: ir::Value, offset: i32) -> ir::Value {
         let flags = self.context_flags();
-        self.builder.ins().load(POINTER, flags, entry, 0)
+        self.builder.ins().load(POINTER, flags, cells, offset)
     }
 
     pub(super) fn signature(&mut self, ty: u32) -> ir::SigRef {

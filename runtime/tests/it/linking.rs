@@ -1,4 +1,5 @@
 //! Instances that import each other's things, and what does not fit.
+
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};

@@ -20,7 +20,7 @@ use crate::config::{Config, TierCompilation};
 // What other values do: docs/decisions.md, "Parts that the program's thread compiles".
 /// Bytes of the functions of a small module, at most.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
-/// What the first part is taken to take, in nanoseconds: the code generator is not in the caches then.
+/// Estimated nanoseconds of compiling the first part, for which the code generator is not in the caches yet.
 const FIRST_NS: u64 = 1_000_000;
 /// A program waits if it has run for this part of the time that it has waited, and of that for the first part.
 const RUN_PART: u64 = 4;
