@@ -88,7 +88,9 @@ fn generate_as(bytes: &[u8], is_hot: bool) -> Case {
         Some(MemoryPlan::PLAIN),
     ]);
     let bare = choices.pick(&SlotMode::ALL);
-    let mut generator = Generator::new(choices, is_hot);
+    // A byte that decides nothing else: other modules stay as they are.
+    let shares_types = cut & 3 == 3;
+    let mut generator = Generator { shares_types, ..Generator::new(choices, is_hot) };
     generator.items();
     for func in 0..generator.n_funcs {
         generator.func(func);
@@ -200,6 +202,8 @@ struct Generator<'a> {
     n_funcs: usize,
     /// Whether the program repeats itself.
     is_hot: bool,
+    /// Whether many functions have the type of the one before, so that indirect calls reach several.
+    shares_types: bool,
     /// Percentage of choices that may trap or never end.
     wildness: usize,
     /// Whether there are vectors.
@@ -248,6 +252,7 @@ impl<'a> Generator<'a> {
             shapes: HashMap::new(),
             n_funcs: 0,
             is_hot,
+            shares_types: false,
             wildness: 0,
             vectors: false,
             integers: false,
@@ -302,11 +307,16 @@ impl<'a> Generator<'a> {
             true => HOT_FUNCS_MIN + self.choices.below(FUNCS_MAX),
         };
         for _ in 0..self.n_funcs {
-            let ty = match self.is_hot && self.choices.percent(80) {
-                false => self.func_type(),
-                true => self.hot_func_type(),
+            let ty = match self.module.funcs.last() {
+                Some(before) if self.shares_types && self.choices.percent(60) => before.ty,
+                _ => {
+                    let ty = match self.is_hot && self.choices.percent(80) {
+                        false => self.func_type(),
+                        true => self.hot_func_type(),
+                    };
+                    self.type_index(ty)
+                }
             };
-            let ty = self.type_index(ty);
             self.module.funcs.push(Func { ty, ..Func::default() });
         }
         self.memory();

@@ -35,6 +35,16 @@ pub const FAULTS: &[Fault] = &[
         "Where native code is left in a function that was inlined, the frame of its caller has values in the wrong cells.",
         "                places.push(FramePlace::Cell(cell));" =>
         "                places.push(FramePlace::Cell(cell ^ u32::from(PLANTED)));"),
+    fault!(Engines, "ssa/src/construction/build/speculation.rs",
+        "Where native code is left after a call, the results are in the cells above theirs.",
+        "        let WaitingCall { values: waiting, args: mut cell, .. } = self.waiting(call).clone();" =>
+        "        let WaitingCall { values: waiting, args: mut cell, .. } = self.waiting(call).clone();
+        cell += u32::from(PLANTED);"),
+    fault!(Engines, "ssa/src/construction/build/speculation.rs",
+        "If a call has called two functions, the first one is called.",
+        "        for &(here, func) in heres {" =>
+        "        for &(here, func) in heres {
+            let func = if PLANTED { heres[0].1 } else { func };"),
     fault!(Row("devirtualise"), "ssa/src/passes/devirtualise.rs",
         "The results of a call are those of the first function that it may call.",
         "        self.split.blocks.set_params(join, self.split.f.results(call));" =>
