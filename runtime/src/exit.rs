@@ -107,7 +107,7 @@ pub struct WaitingFrame {
 }
 
 impl Exit {
-    /// An exit of a version of code of the outermost function.
+    /// An exit of a version of code.
     ///
     /// # Panics
     /// Panics if there are more cells than [`EXIT_CELLS_MAX`].
@@ -127,7 +127,7 @@ impl Exit {
         &self.waiting
     }
 
-    /// The function whose native code is left, into which the others were inlined.
+    /// The function whose native code is left, into which the others were inlined, or the one that it has tail called.
     pub fn outermost(&self) -> u32 {
         self.waiting.last().map_or(self.at.func, |frame| frame.func)
     }

@@ -241,10 +241,10 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
         None => n_imported + defined,
     };
     let n_cells = match code.made(func - n_imported) {
+        // It may be a function that the one whose code is left has tail called, of other parameters.
+        _ if exit.is_some() => n_cells(&code.module().func_type(func).results),
         Some(target) => {
-            if exit.is_none() {
-                count_fallback(target);
-            }
+            count_fallback(target);
             target.n_call_cells as usize
         }
         None => n_call_cells(code.module().func_type(func)),

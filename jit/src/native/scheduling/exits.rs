@@ -113,7 +113,8 @@ fn bodies<'l>(
 fn callees(module: &VerifiedModule, func: u32, exits: &FuncExits) -> Vec<u32> {
     let body = module.body(func).expect("the module defines the function");
     let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
-    let direct = insts.filter(|(_, inst)| inst.op == Op::Call).map(|(_, inst)| inst.imm.low());
+    let direct = insts.filter(|(_, inst)| matches!(inst.op, Op::Call | Op::ReturnCall));
+    let direct = direct.map(|(_, inst)| inst.imm.low());
     direct.chain(exits.calls.iter().flat_map(|call| call.callees.iter().copied())).collect()
 }
 

@@ -132,7 +132,11 @@ impl Plan {
 
     /// The number of cells of the frames that wait for a call, if they can be left for the interpreter.
     fn waiting_cells(&self, number: usize, site: Site) -> Option<u32> {
-        let outer = self.nodes[number].waiting_cells.filter(|_| !site.is_tail)?;
+        let outer = self.nodes[number].waiting_cells?;
+        if site.is_tail {
+            // The frame of what makes the call is gone.
+            return Some(outer);
+        }
         let f = self.form(number);
         let values = f.waiting_at(site.inst)?.values.iter();
         let cells = values.map(|&(_, value)| f.waiting_type(value).cells() as u32);
@@ -216,6 +220,12 @@ impl Plan {
     /// The slot form of a node's function.
     pub(super) fn form(&self, node: usize) -> &Function {
         &self.form_of(node).function
+    }
+
+    /// The calls that wait for a node, each by its node and instruction, the innermost first.
+    pub(super) fn waiting(&self, node: usize) -> impl Iterator<Item = (usize, Inst)> + '_ {
+        let call = |node| self.nodes[self.returning(node)].caller;
+        std::iter::successors(call(node), move |&(caller, _)| call(caller))
     }
 
     /// The node whose call a node returns from: itself, or the one whose tail call it replaces.

@@ -230,10 +230,7 @@ impl<'p> Splicer<'p> {
         let inst_out = self.tables.inst(node, inst);
         let (loc, mut values) = (self.out.loc(inst_out), self.out.operands(inst_out).to_vec());
         let mut frames = vec![form.exits[form.imm(inst).low() as usize].clone()];
-        let callers = std::iter::successors(plan.nodes[node].caller, |&(caller, _)| {
-            plan.nodes[caller].caller
-        });
-        for (caller, call) in callers {
+        for (caller, call) in plan.waiting(node) {
             let form = plan.form(caller);
             let waiting = form.waiting_at(call).expect("bodies with exits have what waits");
             let mut places = Vec::with_capacity(waiting.values.len());

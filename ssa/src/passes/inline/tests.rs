@@ -526,7 +526,7 @@ fn with_rare_exits(source: &str, cells_max: u32) -> String {
     let of_funcs = HashMap::from([(0, FuncExits { blocks: vec![2], calls: Vec::new() })]);
     let exits = Some(BodyExits { of_funcs: &of_funcs, cells_max });
     let report = inline(&mut f, &module, &options, exits, &mut scratch, &mut kept);
-    assert_eq!((report.n_calls, f.waiting.len()), (1, 0));
+    assert!(report.n_calls > 0 && f.waiting.is_empty());
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     f.to_string()
 }
@@ -546,11 +546,21 @@ fn bodies_are_whole_where_frames_cannot_be_left() {
     let source = RARE.replace("CALL", "call");
     assert!(with_rare_exits(&source, 6).contains("exit"), "six cells wait");
     assert!(!with_rare_exits(&source, 5).contains("exit"), "and none is left out");
+}
+
+#[test]
+fn exits_of_tail_called_bodies_leave_no_frame_of_the_function_that_calls() {
     let tail = "local.get b  CALL rare
       i64.add  i64.sub  i64.xor
       local.get c  i64.add  return";
-    let tail = RARE.replace(tail, "drop drop drop local.get b  return_call rare");
-    assert!(!with_rare_exits(&tail, 100).contains("exit"), "a tail call leaves no frame");
+    let text = RARE.replace(tail, "drop drop drop local.get b  return_call rare");
+    let text = with_rare_exits(&text, 100);
+    assert!(text.contains("exit f0 at 2: ") && !text.contains("< f1"), "{text}");
+    // `main` waits for `next`, and then for what that tail calls.
+    let next = "func next(x: i64) -> i64 { local.get x  return_call rare }  func main";
+    let source = RARE.replace("CALL rare", "call next").replace("func main", next);
+    let text = with_rare_exits(&source, 100);
+    assert!(text.contains("exit f0 at 2: < f2 after ") && !text.contains("f1 after"), "{text}");
 }
 
 /// Each value that an exit leaves is an instruction, whoever's frame it is in.
