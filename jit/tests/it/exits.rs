@@ -114,6 +114,46 @@ fn the_native_stack_does_not_grow_with_exits() {
     }
 }
 
+/// A function whose frame is gone when the body that replaces its tail call is left, which has more parameters than itself.
+const REPLACED: &str = "
+    export \"main\" func main
+    export \"narrow\" func narrow
+    func main(n: i64) -> i64 {
+      local sum: i64
+    next:
+      local.get sum  i64.const 3  i64.mul  local.get n  call narrow  i64.add  local.set sum
+      local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+      local.get sum  return
+    }
+    func narrow(n: i64) -> i64 {
+      local.get n  i64.const 5  i64.const 7  return_call wide
+    }
+    func wide(a: i64, b: i64, c: i64) -> i64 {
+      local d: i64
+      local.get a  i64.const 7  i64.and  i64.eqz  br_if other
+      local.get a  local.get b  i64.mul  local.get c  i64.add  return
+    other:
+      local.get c  local.get b  i64.sub  local.set d
+      local.get a  local.get d  i64.xor  return
+    }";
+
+#[test]
+fn bodies_that_replace_tail_calls_are_left() {
+    let narrow = |n: i64| if n & 7 == 0 { n ^ 2 } else { n * 5 + 7 };
+    let main = |n: i64| (1..=n).rev().fold(0_i64, |sum, n| sum.wrapping_mul(3) + narrow(n));
+    assert!(taken(REPLACED, 40, main(40), |_| {}) > 0, "in the loop, while `main` waits");
+    let mut n_taken = 0;
+    for seed in 0..20 {
+        let (mut store, module, instance) = instance(&engine(seed, |_| {}), REPLACED);
+        let func = instance.get_typed_func::<i64, i64>(&store, "narrow").unwrap();
+        for n in 0..100 {
+            assert_eq!(func.call(&mut store, n).unwrap(), narrow(n), "seed {seed}");
+        }
+        n_taken += module.exits_taken();
+    }
+    assert!(n_taken > 0, "in the place of what the host has called");
+}
+
 /// Calls that are no tail calls, from native code to code that leaves its frame.
 const RECURSION: &str = "
     export \"main\" func main
