@@ -45,13 +45,6 @@ pub const FAULTS: &[Fault] = &[
         "        for &(here, func) in heres {" =>
         "        for &(here, func) in heres {
             let func = if PLANTED { heres[0].1 } else { func };"),
-    fault!(Engines, "ssa/src/passes/inline/plan.rs",
-        "Where native code is left in a body that replaces a tail call, no frame waits for it.",
-        "        let call = |node| self.nodes[self.returning(node)].caller;" =>
-        "        let call = |node: usize| {
-            let caller = self.nodes[self.returning(node)].caller;
-            caller.filter(|_| !(PLANTED && self.nodes[node].is_tail))
-        };"),
     fault!(Row("devirtualise"), "ssa/src/passes/devirtualise.rs",
         "The results of a call are those of the first function that it may call.",
         "        self.split.blocks.set_params(join, self.split.f.results(call));" =>
