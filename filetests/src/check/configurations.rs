@@ -268,13 +268,11 @@ fn check_one(
 /// # Panics
 /// Panics if the engine, whose modules and stores are gone, could not compile something, except for two reasons. Several
 /// loops may have no form in common, since each then has one of its own. Code of a function and of its loops draws on one
-/// share of the budget, which can be too little if thresholds ask for more of it than a program would need, or if there are
-/// exits at random, which take more code than the blocks in whose place they are.
+/// share of the budget, which can be too little if thresholds ask for more of it than a program would need.
 fn n_refused(engine: &Engine, configuration: &Configuration) -> u64 {
     let stats = engine.compile_stats();
     let may_exceed = configuration.is_tiered() && configuration.threshold != 0
-        || configuration.making == Making::Random
-        || configuration.has_exits;
+        || configuration.making == Making::Random;
     for (reason, n) in stats.all_failures() {
         match reason {
             CompileFailure::DifferentOperands => {}

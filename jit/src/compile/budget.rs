@@ -52,7 +52,7 @@ pub use excess::Excess;
 
 pub(crate) use estimates::{Candidate, Estimates, TooMuchWork};
 pub(crate) use hidden::HiddenValues;
-pub(crate) use module::{ModuleBudget, Overdrawn};
+pub(crate) use module::{ModuleBudget, NEWER_VERSIONS_MAX, Overdrawn};
 pub(crate) use shares::{Budget, Share};
 
 /// Steps of a walk up the dominator tree that are counted: more are too many for any function.

@@ -4,7 +4,8 @@
 //! a second time, with checks of memory accesses, shares what the first has left. In tiers a function is compiled from
 //! its start and from some of its loops, as the program needs it. Its start has its own share, as if all functions were
 //! compiled, and its loops have as much again, so that a function that is hot late is not refused for what was before. Each
-//! newer version of the code may take as much as the first.
+//! newer version of the code may take as much as the first, and takes nothing from that: else a loop that is left often would
+//! have others refused that nobody has compiled yet.
 //!
 //! Everything else that is compiled for a module draws on one account: what the bytes of its types and imports
 //! add to the budget, and an eighth of what its functions have. Costs are estimated from counts, so whether
@@ -23,14 +24,20 @@ pub(crate) struct ModuleBudget {
     functions: Budget,
     /// Points of time that functions were estimated to take which are compiled.
     functions_drawn: AtomicU64,
-    /// Points of time that each function was estimated to take in tiers, from its start and from its loops, by the
-    /// functions' numbers among those that the module defines.
-    drawn_by: OnceLock<Box<[[AtomicU64; 2]]>>,
+    /// Points of time that each version of the code of each function was estimated to take in tiers, from its start and from
+    /// its loops, by the functions' numbers among those that the module defines.
+    drawn_by: OnceLock<Box<[[Drawn; 2]]>>,
     /// Points of time for what is no function.
     time: u64,
     /// Those that are drawn.
     drawn: AtomicU64,
 }
+
+/// Points of time, by the number of versions before.
+type Drawn = [AtomicU64; 1 + NEWER_VERSIONS_MAX as usize];
+
+/// The versions of the code of a part of a module that are made after the first, at most.
+pub(crate) const NEWER_VERSIONS_MAX: u32 = 2;
 
 /// The part of the budget of functions that is there for other things besides: to their 40 ms for each KB it adds 5.
 const OTHER_PART: u64 = 8;
@@ -70,8 +77,8 @@ impl ModuleBudget {
         self.functions_drawn.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The rest of a function's share in tiers, for code before which there were some versions: of that for its start, or of
-    /// that for its loops.
+    /// The rest of a function's share in tiers for code before which there were some versions, at most
+    /// [`NEWER_VERSIONS_MAX`]: of that for its start, or of that for its loops.
     pub(crate) fn rest_of(
         &self,
         module: &VerifiedModule,
@@ -79,20 +86,33 @@ impl ModuleBudget {
         is_loop: bool,
         version: u32,
     ) -> Share {
-        let share = self.functions.share(module, func).times(u64::from(version) + 1);
-        share.less(self.drawn_by(module, func, is_loop).load(Ordering::Relaxed))
+        let drawn = self.drawn_by(module, func, is_loop, version).load(Ordering::Relaxed);
+        self.functions.share(module, func).less(drawn)
     }
 
     /// Counts the points of code of a function in tiers.
-    pub(crate) fn draw_of(&self, module: &VerifiedModule, func: u32, is_loop: bool, time: u64) {
-        self.drawn_by(module, func, is_loop).fetch_add(time, Ordering::Relaxed);
+    pub(crate) fn draw_of(
+        &self,
+        module: &VerifiedModule,
+        func: u32,
+        is_loop: bool,
+        version: u32,
+        time: u64,
+    ) {
+        self.drawn_by(module, func, is_loop, version).fetch_add(time, Ordering::Relaxed);
     }
 
-    fn drawn_by(&self, module: &VerifiedModule, func: u32, is_loop: bool) -> &AtomicU64 {
+    fn drawn_by(
+        &self,
+        module: &VerifiedModule,
+        func: u32,
+        is_loop: bool,
+        version: u32,
+    ) -> &AtomicU64 {
         let n_funcs = module.module().funcs.len();
         let none = || std::iter::repeat_with(Default::default).take(n_funcs).collect();
         let index = (func - module.n_imported_funcs()) as usize;
-        &self.drawn_by.get_or_init(none)[index][usize::from(is_loop)]
+        &self.drawn_by.get_or_init(none)[index][usize::from(is_loop)][version as usize]
     }
 
     /// Takes points of time.
@@ -170,11 +190,21 @@ mod tests {
         let budget = ModuleBudget::new(&module);
         let rest = |func, is_loop| budget.rest_of(&module, func, is_loop, 0).time;
         let before = rest(0, false);
-        budget.draw_of(&module, 0, true, before - 1);
+        budget.draw_of(&module, 0, true, 0, before - 1);
         assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (1, before, before));
-        budget.draw_of(&module, 0, true, 2);
-        budget.draw_of(&module, 0, false, 1);
+        budget.draw_of(&module, 0, true, 0, 2);
+        budget.draw_of(&module, 0, false, 0, 1);
         assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (0, before - 1, before));
-        assert_eq!(budget.rest_of(&module, 0, true, 1).time, before - 1, "the second version");
+    }
+
+    #[test]
+    fn newer_versions_of_a_loop_leave_the_shares_of_others_alone() {
+        let module = module("func f() { return }");
+        let budget = ModuleBudget::new(&module);
+        let rest = |version| budget.rest_of(&module, 0, true, version).time;
+        let before = rest(0);
+        budget.draw_of(&module, 0, true, 0, 1);
+        budget.draw_of(&module, 0, true, 1, before);
+        assert_eq!((rest(0), rest(1), rest(NEWER_VERSIONS_MAX)), (before - 1, 0, before));
     }
 }

@@ -80,11 +80,6 @@ impl Budget {
 }
 
 impl Share {
-    /// As much time several times.
-    pub(super) fn times(self, n: u64) -> Share {
-        Share { time: self.time.saturating_mul(n), ..self }
-    }
-
     /// The rest after some points were taken.
     pub(super) fn less(self, drawn: u64) -> Share {
         Share { time: self.time.saturating_sub(drawn), ..self }

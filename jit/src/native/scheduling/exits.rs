@@ -16,13 +16,11 @@ use slotvm_ssa::construction::build::{
 };
 use slotvm_ssa::passes::inline::{ExitPlan, may_be_inlined};
 
+use crate::compile::budget::NEWER_VERSIONS_MAX;
 use crate::config::Config;
 use crate::config::executions::Executions;
 use crate::native::scheduling::history::{History, Profiled};
 use crate::native::scheduling::payback;
-
-/// The versions of code that have exits, at most.
-const VERSIONS_MAX: u32 = 2;
 
 // What other values do: docs/decisions.md, "Constants of the tiers".
 /// Calls of a function, or rounds of a loop, after which a block in it that has not run is taken for one that never runs.
@@ -74,7 +72,8 @@ fn plan(
     loops: &[u32],
     config: &Config,
 ) -> Option<ExitPlan> {
-    if number >= VERSIONS_MAX {
+    // The last version has none.
+    if number >= NEWER_VERSIONS_MAX {
         return None;
     }
     let exits = |func, loops| FuncExits {

@@ -138,7 +138,7 @@ impl Maker {
             CompileError::of_code(module, func, &containment.no_thread(subject, &error))
         })??;
         self.compilers.give(compiler);
-        self.draw(func, !loops.is_empty(), &compiled);
+        self.draw(func, !loops.is_empty(), version, &compiled);
         let is_alone = compiled.is_alone;
         let place = || self.code.place(index, compiled);
         let placed = containment.run(subject, || module.func_name(func), place)?;
@@ -155,10 +155,10 @@ impl Maker {
     }
 
     /// Takes the cost of code of a function from the budget.
-    fn draw(&self, func: u32, is_loop: bool, compiled: &CompiledFunction) {
+    fn draw(&self, func: u32, is_loop: bool, version: u32, compiled: &CompiledFunction) {
         let time = compiled.work.time(self.options.lower.slots);
         match self.is_tiered() {
-            true => self.budget.draw_of(&self.code.module, func, is_loop, time),
+            true => self.budget.draw_of(&self.code.module, func, is_loop, version, time),
             false => self.budget.draw_function(time),
         }
     }
@@ -205,7 +205,7 @@ impl Maker {
             let index = index as usize;
             let func = self.code.func(index);
             timings.0 += std::mem::take(&mut compiled.times);
-            self.draw(func, false, &compiled);
+            self.draw(func, false, 0, &compiled);
             if compiled.code.is_kept_as_it_is() {
                 packed.push((index, compiled));
             } else {
