@@ -104,6 +104,8 @@ pub struct ModuleBuilder {
     globals: Vec<GlobalType>,
     n_memories: u32,
     names: [NameSpace; 6],
+    /// The numbers of source files, once one was asked for.
+    source_files: HashMap<String, u32>,
     error: Option<BuildError>,
 }
 
@@ -153,6 +155,36 @@ impl ModuleBuilder {
     /// Gives the module a name.
     pub fn name(&mut self, name: &str) {
         self.module.names.module = Some(name.to_owned());
+    }
+
+    /// Gives the trap with a number a message, which errors show, in place of the one that it may have. An empty message, or
+    /// one of more than [`NAME_BYTES_MAX`](limits::NAME_BYTES_MAX) bytes, is left out.
+    pub fn trap_message(&mut self, number: u32, message: &str) {
+        if message.is_empty() || message.len() > limits::NAME_BYTES_MAX {
+            return;
+        }
+        let list = &mut self.module.names.traps;
+        match list.binary_search_by_key(&number, |&(number, _)| number) {
+            Ok(at) => list[at].1 = message.to_owned(),
+            Err(at) => list.insert(at, (number, message.to_owned())),
+        }
+    }
+
+    /// Returns the number of a source file for [`SourcePlace::file`](crate::module::SourcePlace::file). Equal names have the
+    /// same number. An empty name, or one of more than [`NAME_BYTES_MAX`](limits::NAME_BYTES_MAX) bytes, has number 0: no file.
+    pub fn source_file(&mut self, name: &str) -> u32 {
+        if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
+            return 0;
+        }
+        let list = &mut self.module.names.files;
+        if self.source_files.is_empty() {
+            self.source_files.extend(list.iter().map(|(number, name)| (name.clone(), *number)));
+        }
+        let next = list.last().map_or(1, |&(number, _)| number.saturating_add(1));
+        *self.source_files.entry(name.to_owned()).or_insert_with(|| {
+            list.push((next, name.to_owned()));
+            next
+        })
     }
 
     /// Returns the function type with these parameters and results. Equal types have the same id.

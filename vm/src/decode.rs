@@ -8,7 +8,8 @@
 use crate::leb;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, TableType,
+    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, SourcePlace,
+    TableType,
 };
 use crate::section::{ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, NameSection, PASSIVE, Section};
 use crate::types::{FuncType, ValType};
@@ -93,7 +94,23 @@ impl<'a> Reader<'a> {
             Section::Names => module.names = self.names()?,
             Section::Lines => {
                 let n_imported = module.n_imported_funcs();
-                self.lines(n_imported, &mut module.funcs)?;
+                self.lines(n_imported, &mut module.funcs, true)?;
+            }
+            Section::Places => {
+                let start = self.pos;
+                if module.funcs.iter().any(|func| !func.lines.is_empty()) {
+                    return self.fail_at(
+                        start,
+                        DecodeRule::LineSection,
+                        "source lines come before",
+                    );
+                }
+                let n_imported = module.n_imported_funcs();
+                self.lines(n_imported, &mut module.funcs, false)?;
+                let mut places = module.funcs.iter().flat_map(|func| &func.lines);
+                if places.all(|(_, place)| place.is_plain()) {
+                    return self.fail_at(start, DecodeRule::LineSection, "no file and no column");
+                }
             }
         }
         Ok(())
@@ -281,6 +298,8 @@ impl<'a> Reader<'a> {
             NameSection::Globals => &mut names.globals,
             NameSection::Elems => &mut names.elems,
             NameSection::Datas => &mut names.datas,
+            NameSection::Traps => &mut names.traps,
+            NameSection::Files => &mut names.files,
         };
         *list = self.name_list()?;
         Ok(())
@@ -302,7 +321,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn lines(&mut self, n_imported: u32, funcs: &mut [Func]) -> Result<()> {
+    fn lines(&mut self, n_imported: u32, funcs: &mut [Func], is_plain: bool) -> Result<()> {
         let mut indices = Ascending::default();
         self.full_list(limit!(FUNCS_MAX), 4, |reader| {
             let start = reader.pos;
@@ -311,29 +330,28 @@ impl<'a> Reader<'a> {
             let Some(func) = place.and_then(|place| funcs.get_mut(place as usize)) else {
                 return reader.fail_at(start, DecodeRule::LineFunc, format!("function {index}"));
             };
-            func.lines = reader.line_list()?;
+            func.lines = reader.line_list(is_plain)?;
             Ok(())
         })
         .map(drop)
     }
 
-    fn line_list(&mut self) -> Result<Vec<(u32, u32)>> {
-        let mut previous = None;
-        self.indexed_list(2, |reader| {
+    fn line_list(&mut self, is_plain: bool) -> Result<Vec<(u32, SourcePlace)>> {
+        let mut previous: Option<SourcePlace> = None;
+        self.indexed_list(if is_plain { 2 } else { 4 }, |reader| {
             let start = reader.pos;
             let step = reader.integer(leb::read_i64)?;
-            let line = i64::from(previous.unwrap_or(0)).checked_add(step);
+            let line = previous.map_or(0, |place| i64::from(place.line)).checked_add(step);
             let Some(line) = line.and_then(|line| u32::try_from(line).ok()) else {
                 return reader.fail_at(start, DecodeRule::Range, "line out of range");
             };
-            if previous.replace(line) == Some(line) {
-                return reader.fail_at(
-                    start,
-                    DecodeRule::LineRuns,
-                    format!("repeated line {line}"),
-                );
+            let [column, file] = if is_plain { [0, 0] } else { [reader.u32()?, reader.u32()?] };
+            let place = SourcePlace { file, line, column };
+            if previous.replace(place) == Some(place) {
+                let detail = format!("repeated line {place}");
+                return reader.fail_at(start, DecodeRule::LineRuns, detail);
             }
-            Ok(line)
+            Ok(place)
         })
     }
 }

@@ -7,7 +7,7 @@
 use crate::leb;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, Func, Global, GlobalType, Import,
-    ImportKind, MemoryType, Module, Names, SegmentMode, TableType,
+    ImportKind, MemoryType, Module, Names, SegmentMode, SourcePlace, TableType,
 };
 use crate::section::{
     ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, MAGIC, NameSection, PASSIVE, Section, VERSION,
@@ -252,6 +252,13 @@ impl Writer {
                 });
             }
         }
+        for (section, list) in
+            [(NameSection::Traps, &names.traps), (NameSection::Files, &names.files)]
+        {
+            if !list.is_empty() {
+                self.part(section.tag(), |out| out.name_list(list));
+            }
+        }
     }
 
     fn name_list(&mut self, names: &[(u32, String)]) {
@@ -269,26 +276,34 @@ impl Writer {
 
     fn lines(&mut self, module: &Module) {
         let indices = module.n_imported_funcs()..;
-        let with_lines: Vec<(u32, &[(u32, u32)])> = indices
+        let with_lines: Vec<(u32, &[(u32, SourcePlace)])> = indices
             .zip(&module.funcs)
             .filter(|(_, func)| !func.lines.is_empty())
             .map(|(index, func)| (index, &*func.lines))
             .collect();
-        if !with_lines.is_empty() {
-            self.part(Section::Lines.tag(), |out| {
-                out.indexed_list(&with_lines, |out, lines| out.line_list(lines));
-            });
+        if with_lines.is_empty() {
+            return;
         }
+        let mut places = with_lines.iter().flat_map(|(_, lines)| *lines);
+        let is_plain = places.all(|(_, place)| place.is_plain());
+        let section = if is_plain { Section::Lines } else { Section::Places };
+        self.part(section.tag(), |out| {
+            out.indexed_list(&with_lines, |out, lines| out.line_list(lines, is_plain));
+        });
     }
 
-    fn line_list(&mut self, lines: &[(u32, u32)]) {
+    fn line_list(&mut self, lines: &[(u32, SourcePlace)], is_plain: bool) {
         self.u32(lines.len() as u32);
         let mut offsets = Ascending::default();
         let mut previous = 0;
-        for &(offset, line) in lines {
+        for &(offset, SourcePlace { file, line, column }) in lines {
             offsets.write(self, offset);
             leb::write_i64(&mut self.bytes, i64::from(line) - i64::from(previous));
             previous = line;
+            if !is_plain {
+                self.u32(column);
+                self.u32(file);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::types::ValType;
 /// |---|---|---|
 /// | `I32`, `F32` | the bits | 0 |
 /// | `I64`, `F64` | the bits | |
+/// | `Number` | the number | 0 |
 /// | `Local`, `Global`, `Func`, `Label`, `Table`, `Elem`, `Memory`, `Data` | index | 0 |
 /// | `LabelCount` | label | number of operands |
 /// | `RefType` | type code | 0 |
@@ -268,7 +269,9 @@ impl<'a> CodeReader<'a> {
             I64 => Imm::i64(leb::read_i64(self.code, &mut self.pos)?),
             F32 => Imm::index(u32::from_le_bytes(self.fixed()?)),
             F64 => Imm(u64::from_le_bytes(self.fixed()?)),
-            Local | Global | Func | Label | Table | Elem | Memory | Data => Imm::index(self.u32()?),
+            Number | Local | Global | Func | Label | Table | Elem | Memory | Data => {
+                Imm::index(self.u32()?)
+            }
             LabelCount | TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {
                 let low = self.u32()?;
                 Imm::pair(low, self.u32()?)
@@ -358,7 +361,7 @@ pub fn write_inst(out: &mut Vec<u8>, op: Op, imm: Imm) {
         I64 => leb::write_i64(out, imm.0 as i64),
         F32 => out.extend_from_slice(&imm.low().to_le_bytes()),
         F64 => out.extend_from_slice(&imm.0.to_le_bytes()),
-        Local | Global | Func | Label | Table | Elem | Memory | Data => {
+        Number | Local | Global | Func | Label | Table | Elem | Memory | Data => {
             leb::write_u32(out, imm.low());
         }
         LabelCount | TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {

@@ -4,8 +4,11 @@
 //! A [`Module`] guarantees nothing: indices may dangle and code may be ill-typed. Only a
 //! [`crate::VerifiedModule`], made by [`crate::verify()`], is valid.
 
+use std::fmt;
+
 use crate::inst::{self, CodeReader, Imm};
 use crate::op::Op;
+use crate::trap::CustomTrap;
 use crate::types::{FuncType, ValType};
 
 /// The size of a page of linear memory, in bytes.
@@ -102,10 +105,9 @@ pub struct Func {
     pub labels: Vec<Label>,
     /// The instructions, as [`crate::CodeReader`] reads them.
     pub code: Vec<u8>,
-    /// Source lines as (code offset, line). Instructions from the offset up to that of the next entry belong
-    /// to the line. Strictly ascending in the offset; neighbours have different lines. Line 0 means "no
-    /// line".
-    pub lines: Vec<(u32, u32)>,
+    /// Source places by code offset. Instructions from the offset up to that of the next entry belong to the place. Strictly
+    /// ascending in the offset; neighbours have different places.
+    pub lines: Vec<(u32, SourcePlace)>,
     /// Size in bytes of the function that this one was translated from, or 0 if it was not translated. The
     /// budget of compilation is based on this size, not on the size of the translated code. It is not part of
     /// the function: the binary and text forms omit it, and comparison ignores it.
@@ -117,6 +119,42 @@ impl PartialEq for Func {
         let Func { ty, locals, labels, code, lines, source_bytes: _ } = self;
         (ty, locals, labels, code, lines)
             == (&other.ty, &other.locals, &other.labels, &other.code, &other.lines)
+    }
+}
+
+/// A place in the source of a program.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SourcePlace {
+    /// The file, by its number in [`Names::files`]; 0 if it is not known.
+    pub file: u32,
+    /// The line, from 1; 0 means "no place", and then the others are 0, too.
+    pub line: u32,
+    /// The column, from 1; 0 if it is not known.
+    pub column: u32,
+}
+
+impl SourcePlace {
+    /// No place.
+    pub const NONE: SourcePlace = SourcePlace { file: 0, line: 0, column: 0 };
+
+    /// A line of which neither file nor column is known.
+    pub const fn line(line: u32) -> SourcePlace {
+        SourcePlace { file: 0, line, column: 0 }
+    }
+
+    /// Whether it is a line and nothing else, or no place.
+    pub(crate) const fn is_plain(self) -> bool {
+        self.file == 0 && self.column == 0
+    }
+}
+
+impl fmt::Display for SourcePlace {
+    /// Writes `12:5`, or `12` without a column.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.column {
+            0 => write!(f, "{}", self.line),
+            column => write!(f, "{}:{column}", self.line),
+        }
     }
 }
 
@@ -341,6 +379,10 @@ pub struct Names {
     pub locals: Vec<(u32, Vec<(u32, String)>)>,
     /// Names of labels: function in the function index space, then its named labels.
     pub labels: Vec<(u32, Vec<(u32, String)>)>,
+    /// Messages of traps, by the number of the instruction `trap`. Several may be equal.
+    pub traps: Vec<(u32, String)>,
+    /// Names of source files, by [`SourcePlace::file`].
+    pub files: Vec<(u32, String)>,
 }
 
 /// The name at `index` in one of the lists of [`Names`].
@@ -358,6 +400,16 @@ impl Names {
     /// The name of a local of a function.
     pub fn local(&self, func: u32, local: u32) -> Option<&str> {
         name_at(names_of(&self.locals, func), local)
+    }
+
+    /// The message of a trap.
+    pub fn trap(&self, number: u32) -> Option<&str> {
+        name_at(&self.traps, number)
+    }
+
+    /// The name of a source file.
+    pub fn file(&self, file: u32) -> Option<&str> {
+        name_at(&self.files, file)
     }
 
     /// The name of a label of a function.
@@ -380,11 +432,25 @@ impl Func {
         self.locals.iter().map(|&(n, _)| u64::from(n)).sum()
     }
 
+    /// The source place of the instruction at a code offset, if it is known.
+    pub fn place_at(&self, offset: u32) -> Option<SourcePlace> {
+        let after = self.lines.partition_point(|&(start, _)| start <= offset);
+        let (_, place) = *self.lines.get(after.checked_sub(1)?)?;
+        (place.line != 0).then_some(place)
+    }
+
     /// The source line of the instruction at a code offset, if it is known.
     pub fn line_at(&self, offset: u32) -> Option<u32> {
-        let after = self.lines.partition_point(|&(start, _)| start <= offset);
-        let (_, line) = *self.lines.get(after.checked_sub(1)?)?;
-        (line != 0).then_some(line)
+        Some(self.place_at(offset)?.line)
+    }
+
+    /// The number of the instruction `trap` at a code offset; `None` for any other place.
+    pub fn trap_number_at(&self, offset: u32) -> Option<u32> {
+        if offset as usize >= self.code.len() {
+            return None;
+        }
+        let inst = CodeReader::new(&self.code, offset).read();
+        inst.ok().filter(|inst| inst.op == Op::Trap).map(|inst| inst.imm.low())
     }
 }
 
@@ -423,6 +489,11 @@ impl Module {
                 }
             }
         }
+    }
+
+    /// The trap with a number, as the module describes it.
+    pub fn custom_trap(&self, number: u32) -> CustomTrap {
+        CustomTrap { number, message: self.names.trap(number).map(str::to_owned) }
     }
 
     /// The export with this name.

@@ -45,6 +45,7 @@ macro_rules! for_each_op {
         0x08 ReturnCall "return_call" Func {special} Control Wasm "Tail-calls the function with the parameters on top of the operand stack. Drops the operands below them.";
         0x09 ReturnCallIndirect "return_call_indirect" TypeTable {special} Control Wasm "Pops an `i32` index into the table and tail-calls the function there, which must have exactly that type, with the parameters below the index. Drops the operands below them.";
         0x0a BrKeep "br_keep" LabelCount {special} Control Own "Branches to the label with the topmost `count` operands on top of the lowest operands, as many as the label's shape has below its topmost `count`. Drops the operands between.";
+        0x0b Trap "trap" Number {special} Control Own "Traps with the number, which the module may have a message for.";
         // Operand stack. `a` is the deepest operand named.
         0x10 Drop "drop" None {special} Stack Wasm "Removes the top: `a` becomes nothing.";
         0x11 Dup "dup" None {special} Stack Own "Copies the top: `a` becomes `a a`.";
@@ -521,6 +522,8 @@ pub enum ImmKind {
     F32,
     /// The bits of a 64-bit float.
     F64,
+    /// Any unsigned 32-bit number.
+    Number,
     /// A local.
     Local,
     /// A global.

@@ -75,6 +75,7 @@ fn immediates(kind: ImmKind) -> &'static str {
         ImmKind::I64 => "i64",
         ImmKind::F32 => "f32",
         ImmKind::F64 => "f64",
+        ImmKind::Number => "number",
         ImmKind::Local => "local",
         ImmKind::Global => "global",
         ImmKind::Func => "function",
@@ -126,7 +127,7 @@ fn signature(op: Op) -> String {
 /// signature without `->` means that control does not continue.
 fn special_signature(op: Op) -> &'static str {
     match op {
-        Op::Unreachable => "t*",
+        Op::Unreachable | Op::Trap => "t*",
         Op::Br => "shape",
         Op::BrKeep => "t*",
         Op::BrIf => "shape i32 -> shape",

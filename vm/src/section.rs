@@ -80,6 +80,8 @@ tags! {
         14 Names "names";
         /// Source lines.
         15 Lines "source lines";
+        /// Source places, with files and columns.
+        16 Places "source places";
     }
 }
 
@@ -104,6 +106,10 @@ tags! {
         7 Locals "locals";
         /// Names of labels, by function.
         8 Labels "labels";
+        /// Messages of traps, by their number.
+        9 Traps "trap messages";
+        /// Names of source files, by the number that source places have for them.
+        10 Files "source files";
     }
 }
 

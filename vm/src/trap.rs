@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::printable::Printable;
+
 /// The reason why a program stopped before it returned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -31,11 +33,13 @@ pub enum TrapCode {
     OutOfFuel = 11,
     /// The host has interrupted the program, or its time is up.
     Interrupted = 12,
+    /// A `trap` instruction was executed, or a host function has trapped with a number of its own. See [`CustomTrap`].
+    Custom = 13,
 }
 
 impl TrapCode {
     /// All codes, in the order of their numbers.
-    pub const ALL: [TrapCode; 12] = [
+    pub const ALL: [TrapCode; 13] = [
         TrapCode::Unreachable,
         TrapCode::MemoryOutOfBounds,
         TrapCode::TableOutOfBounds,
@@ -48,6 +52,7 @@ impl TrapCode {
         TrapCode::FrameStackOverflow,
         TrapCode::OutOfFuel,
         TrapCode::Interrupted,
+        TrapCode::Custom,
     ];
 
     /// The number of the trap in native code and tables; never 0.
@@ -75,6 +80,7 @@ impl TrapCode {
             TrapCode::FrameStackOverflow => "frame stack exhausted",
             TrapCode::OutOfFuel => "all fuel consumed",
             TrapCode::Interrupted => "interrupted",
+            TrapCode::Custom => "trap of the program",
         }
     }
 }
@@ -82,5 +88,25 @@ impl TrapCode {
 impl fmt::Display for TrapCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
+    }
+}
+
+/// A trap that the maker of a program or the embedder has chosen ([`TrapCode::Custom`]).
+///
+/// Its `Display` writes `message (trap 7)`, or `trap 7`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CustomTrap {
+    /// The number, which means what the front end or the host function defines.
+    pub number: u32,
+    /// What the number means, for people.
+    pub message: Option<String>,
+}
+
+impl fmt::Display for CustomTrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.message {
+            Some(message) => write!(f, "{} (trap {})", Printable(message), self.number),
+            None => write!(f, "trap {}", self.number),
+        }
     }
 }

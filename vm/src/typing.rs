@@ -209,7 +209,7 @@ pub fn apply<S: OperandStack>(stack: &mut S, op: Op, imm: Imm) -> Result<(), S::
             stack.pop_all(&ty.params)?;
             stack.push_all(&ty.results)?;
         }
-        Op::Unreachable => stack.stop(),
+        Op::Unreachable | Op::Trap => stack.stop(),
         Op::Br => {
             stack.branch(imm.low())?;
             stack.stop();

@@ -165,7 +165,14 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::Names, with(|m| m.names.funcs.push((0, "g".into())))),
         (Rule::Names, with(|m| m.names.funcs.push((1, "f".into())))),
         (Rule::Names, with(|m| m.names.locals = vec![(0, vec![(2, "x".into())])])),
-        (Rule::Lines, with(|m| m.funcs[0].lines = vec![(0, 1), (2, 1)])),
+        (Rule::Lines, with(|m| m.funcs[0].lines = vec![(0, line(1)), (2, line(1))])),
+        (
+            Rule::Lines,
+            with(|m| m.funcs[0].lines = vec![(0, SourcePlace { column: 3, ..SourcePlace::NONE })]),
+        ),
+        (Rule::Names, with(|m| m.names.traps = vec![(7, "a".into()), (7, "b".into())])),
+        (Rule::Names, with(|m| m.names.traps = vec![(7, String::new())])),
+        (Rule::Names, with(|m| m.names.files = vec![(1, "a".into()), (2, "a".into())])),
         (Rule::Inst, with_code(Code(vec![0xff]))),
         // An unknown lane, an unknown opcode, and a truncated vector.
         (Rule::Inst, with_code(Code(vec![0xfd, 0x1b, 4]))),
@@ -220,6 +227,10 @@ fn broken() -> Vec<(Rule, Module)> {
             }),
         ),
     ]
+}
+
+fn line(line: u32) -> SourcePlace {
+    SourcePlace::line(line)
 }
 
 #[test]
@@ -288,7 +299,7 @@ fn errors_name_function_and_offset() {
 #[test]
 fn errors_name_the_source_line_that_the_module_knows() {
     let mut module = with_code(code().i32(5).op(Op::I64Eqz).op(Op::Return));
-    module.funcs[0].lines = vec![(0, 10), (2, 11), (3, 12)];
+    module.funcs[0].lines = vec![(0, line(10)), (2, line(11)), (3, line(12))];
     let error = verify(module).unwrap_err();
     assert!(error.to_string().starts_with("function 0 `f` @0002, line 11: "), "{error}");
 }

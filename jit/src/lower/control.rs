@@ -24,6 +24,8 @@ impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
         match op {
             Op::Unreachable => self.trap(TrapCode::Unreachable),
+            // The place tells the number.
+            Op::Trap => self.trap(TrapCode::Custom),
             Op::Br => self.lower_br(block),
             Op::BrIf => self.lower_br_if(block, inst),
             Op::BrTable => self.lower_br_table(block, inst),

@@ -376,8 +376,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     /// Whether a terminator only traps, or leaves for a block that has never run.
     fn is_never_left(&self, terminator: Inst) -> bool {
-        let never = [Opcode::Op(Op::Unreachable), Opcode::Ir(IrOp::Exit)];
-        never.contains(&self.func.opcode(terminator))
+        let opcode = self.func.opcode(terminator);
+        matches!(opcode, Opcode::Op(Op::Unreachable | Op::Trap) | Opcode::Ir(IrOp::Exit))
     }
 
     fn start_entry(&mut self, entry: ir::Block) {

@@ -249,7 +249,9 @@ impl Lowering<'_, '_> {
         match opcode {
             Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet) => {}
             // These do, and a call is a fence.
-            Opcode::Op(Op::Return | Op::ReturnCall | Op::ReturnCallIndirect | Op::Unreachable)
+            Opcode::Op(
+                Op::Return | Op::ReturnCall | Op::ReturnCallIndirect | Op::Unreachable | Op::Trap,
+            )
             | Opcode::Ir(IrOp::Exit) => self.unobserved_store = None,
             Opcode::Op(op) => match op.effect() {
                 Effect::Call => self.unobserved_store = None,

@@ -126,6 +126,8 @@ impl fmt::Debug for Imports<'_> {
 pub struct Trap {
     /// The reason.
     pub code: TrapCode,
+    /// The number of the instruction `trap`, if that has trapped.
+    pub number: Option<u32>,
     /// The function, in the module's index space. With `offset`, 0 where there is no place: an
     /// active segment that does not fit, or an imported function that traps while no other is active.
     pub func: u32,
@@ -183,7 +185,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// Fails if a segment does not fit or the start function traps. Earlier writes stay.
     pub fn instantiate(&mut self) -> Result<(), Trap> {
-        let no_place = |code| Trap { code, func: 0, offset: 0 };
+        let no_place = |code| Trap { code, number: None, func: 0, offset: 0 };
         self.state.apply_segments(self.module).map_err(no_place)?;
         match self.module.module().start {
             Some(start) => self.call(start, &[]).map(drop),

@@ -408,7 +408,7 @@ impl Printer<'_> {
                 }
                 None => write!(out, " ?{}", imm.0)?,
             },
-            ImmKind::Lane => write!(out, " {}", imm.low())?,
+            ImmKind::Lane | ImmKind::Number => write!(out, " {}", imm.low())?,
             ImmKind::Global => write!(out, " g{}", imm.low())?,
             ImmKind::Func => write!(out, " f{}", imm.low())?,
             ImmKind::RefType => match ValType::from_code(imm.0 as u8) {

@@ -250,7 +250,7 @@ impl<'f> Writer<'f, '_> {
     fn set_line(&mut self, inst: Inst) {
         let func = self.module.func(self.f.func).expect("the function is defined in the module");
         let offset = self.f.locs[self.f.loc(inst).index()].offset;
-        self.code.line(func.line_at(offset).unwrap_or(0));
+        self.code.source_place(func.place_at(offset).unwrap_or_default());
     }
 
     /// The name of the label that a block starts at, if it has one.

@@ -187,7 +187,7 @@ fn slot_list(f: &Function) -> Vec<Slot> {
 fn source_lines(request: &Request<'_>) -> Vec<(u32, String)> {
     let Some(source) = request.source else { return vec![] };
     let body = request.module.func(request.func).expect("the module defines the function");
-    let wanted: BTreeSet<u32> = body.lines.iter().map(|&(_, line)| line).collect();
+    let wanted: BTreeSet<u32> = body.lines.iter().map(|&(_, place)| place.line).collect();
     let lines = (1..).zip(source.lines()).filter(|(number, _)| wanted.contains(number));
     lines.map(|(number, line)| (number, line.trim_end().to_owned())).collect()
 }

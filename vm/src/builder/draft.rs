@@ -6,7 +6,7 @@
 use crate::inst::write_op;
 use crate::leb;
 use crate::limits;
-use crate::module::{Func, Label};
+use crate::module::{Func, Label, SourcePlace};
 use crate::op::Op;
 use crate::stacks::StackId;
 
@@ -24,7 +24,7 @@ pub(crate) struct Draft {
     numbers: Vec<Option<u32>>,
     /// The code offsets of bound labels with their stacks, each offset once, in ascending order.
     bound: Vec<(u32, StackId)>,
-    lines: Vec<(u32, u32)>,
+    lines: Vec<(u32, SourcePlace)>,
 }
 
 impl Draft {
@@ -86,20 +86,21 @@ impl Draft {
         self.label_uses.extend(labels.iter().chain([&default]).map(|&label| (place, label)));
     }
 
-    /// Sets the source line of the following instructions; 0 means "no line".
-    pub(crate) fn line(&mut self, line: u32) {
+    /// Sets the source place of the following instructions.
+    pub(crate) fn place(&mut self, place: SourcePlace) {
+        let place = if place.line == 0 { SourcePlace::NONE } else { place };
         let offset = self.offset();
         if self.lines.last().is_some_and(|&(o, _)| o == offset) {
             self.lines.pop();
         }
-        if self.current_line() != line {
-            self.lines.push((offset, line));
+        if self.current_place() != place {
+            self.lines.push((offset, place));
         }
     }
 
-    /// The source line of the next instruction.
-    pub(crate) fn current_line(&self) -> u32 {
-        self.lines.last().map_or(0, |&(_, line)| line)
+    /// The source place of the next instruction.
+    pub(crate) fn current_place(&self) -> SourcePlace {
+        self.lines.last().map_or(SourcePlace::NONE, |&(_, place)| place)
     }
 
     /// A label that a branch uses and that is not bound.
@@ -148,8 +149,8 @@ impl Draft {
             if let Some((_, stack)) = bound.next_if(|&&(p, _)| p == place) {
                 labels.push(Label { offset, shape: stack.to_shape() });
             }
-            if let Some(&(_, line)) = of_lines.next_if(|&&(p, _)| p == place) {
-                lines.push((offset, line));
+            if let Some(&(_, source)) = of_lines.next_if(|&&(p, _)| p == place) {
+                lines.push((offset, source));
             }
             while let Some(mark) = marks.next_if(|mark| **mark == place) {
                 *mark = offset;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::inst::{Imm, check_lane, write_inst, write_vector};
 use crate::limits;
-use crate::module::Func;
+use crate::module::{Func, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::stacks::{StackId, Stacks};
 use crate::types::{FuncType, ValType};
@@ -176,9 +176,15 @@ impl<'m> FunctionBuilder<'m> {
         self.bind(label)
     }
 
-    /// Sets the source line of the following instructions; 0 means "no line".
+    /// Sets the source line of the following instructions, without a file or a column; 0 means "no line".
     pub fn line(&mut self, line: u32) -> &mut Self {
-        self.draft.line(line);
+        self.source_place(SourcePlace::line(line))
+    }
+
+    /// Sets the source place of the following instructions. Its file is a number of
+    /// [`ModuleBuilder::source_file`](crate::builder::ModuleBuilder::source_file), or 0.
+    pub fn source_place(&mut self, place: SourcePlace) -> &mut Self {
+        self.draft.place(place);
         self
     }
 
@@ -392,6 +398,12 @@ impl<'m> FunctionBuilder<'m> {
         self.op(Op::Unreachable)
     }
 
+    /// Emits `trap`. The module may have a message for the number, see
+    /// [`ModuleBuilder::trap_message`](crate::builder::ModuleBuilder::trap_message).
+    pub fn trap(&mut self, number: u32) -> &mut Self {
+        self.inst(Op::Trap, Imm::index(number))
+    }
+
     /// Emits `br`.
     pub fn br(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::Br), |f| {
@@ -548,7 +560,7 @@ impl<'m> FunctionBuilder<'m> {
     #[cold]
     fn record(&mut self, op: Option<Op>, rule: BuildRule) {
         let name = self.module.module.names.func(self.id.0).map(str::to_owned);
-        let line = self.draft.current_line();
+        let line = self.draft.current_place().line;
         let inst = op.map(|op| (self.n_insts, op));
         let error = BuildError { inst, line, ..BuildError::in_func(self.id, name, rule) };
         self.error.get_or_insert(error);

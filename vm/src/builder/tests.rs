@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::inst::{CodeReader, Imm, Inst, labels};
-use crate::module::{Shape, ShapeId};
+use crate::module::{Shape, ShapeId, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType::{ExternRef, F64, FuncRef, I32, I64};
 use crate::verify;
@@ -233,7 +233,10 @@ fn everything_builds() {
     f.finish().expect("no mistake");
     m.start(init);
     let module = m.finish().expect("no mistake");
-    assert_eq!(module.funcs[0].lines.iter().map(|&(_, line)| line).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        module.funcs[0].lines.iter().map(|&(_, place)| place.line).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
     let verified = verify(module).expect("verifies");
     assert_eq!(verified.func_name(0), "host");
 }
@@ -270,12 +273,37 @@ fn locals_of_one_type_are_one_run() {
 }
 
 #[test]
+fn places_have_files_and_columns_and_traps_messages() {
+    let mut m = ModuleBuilder::new();
+    let files = ["a.c", "b.c", "a.c", ""].map(|name| m.source_file(name));
+    assert_eq!(files, [1, 2, 1, 0]);
+    m.trap_message(7, "first");
+    m.trap_message(3, "no such key");
+    m.trap_message(7, "second");
+    m.trap_message(9, "");
+    let func = m.declare_func("f", &[], &[]);
+    let mut f = m.define(func);
+    let place = SourcePlace { file: files[1], line: 4, column: 5 };
+    f.source_place(place).op(Op::Nop).source_place(SourcePlace { line: 0, ..place }).trap(3);
+    f.finish().unwrap();
+    let module = verify(m.finish().unwrap()).unwrap();
+    let names = &module.module().names;
+    assert_eq!(names.traps, [(3, "no such key".to_owned()), (7, "second".to_owned())]);
+    assert_eq!(names.files, [(1, "a.c".to_owned()), (2, "b.c".to_owned())]);
+    assert_eq!(module.module().funcs[0].lines, [(0, place), (1, SourcePlace::NONE)]);
+    assert_eq!(module.module().funcs[0].trap_number_at(1), Some(3));
+    // A builder of a module that is there goes on with its numbers.
+    let mut m = ModuleBuilder::of(&module);
+    assert_eq!(["b.c", "c.c"].map(|name| m.source_file(name)), [2, 3]);
+}
+
+#[test]
 fn lines_behind_the_code_and_repeated_ones_vanish() {
     let module = accept(&[], |f| {
         f.line(1).line(2).op(Op::Nop).line(2).op(Op::Nop).line(3).line(2).op(Op::Nop);
         f.line(0).ret().line(9);
     });
-    assert_eq!(module.funcs[0].lines, [(0, 2), (3, 0)]);
+    assert_eq!(module.funcs[0].lines, [(0, SourcePlace::line(2)), (3, SourcePlace::NONE)]);
 }
 
 #[test]

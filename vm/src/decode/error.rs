@@ -47,7 +47,8 @@ rules! {
     Utf8 "utf8" "A string is UTF-8.";
     Ascending "ascending" "Code offsets and indices in a sorted list stay below 2^32.";
     LocalRuns "local-runs" "A run of locals is not empty, and neighbouring runs have different types.";
-    LineRuns "line-runs" "Neighbouring entries of a line table have different lines.";
+    LineRuns "line-runs" "Neighbouring entries of a line table have different lines, files or columns.";
+    LineSection "line-section" "A module has one section of source places or lines: that of places if one of them has a file or a column.";
     LineFunc "line-func" "Source lines belong to a function that the module defines.";
     CodeCount "code-count" "The code section has one entry for each function of the functions section.";
 }

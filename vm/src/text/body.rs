@@ -11,7 +11,7 @@ use super::space::{Space, SpaceKind};
 use super::{literal, words};
 use crate::inst::{Imm, check_lane};
 use crate::limits;
-use crate::module::{Func, ShapeId};
+use crate::module::{Func, ShapeId, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType;
 
@@ -115,7 +115,7 @@ impl<'s> Parser<'s> {
             return self.local_line(body);
         }
         if self.cursor.take_word(".line") {
-            let line = self.cursor.number("a line number")?;
+            let line = self.source_place()?;
             let place = match self.cursor.take_word("at") {
                 true => Place::Offset(self.cursor.number("a code offset")?),
                 false => Place::Inst(self.pending.insts.len()),
@@ -132,6 +132,18 @@ impl<'s> Parser<'s> {
             return self.label(body, name, place);
         }
         self.inst(Some(body))
+    }
+
+    /// `line[:column][, file]`.
+    fn source_place(&mut self) -> Parse<SourcePlace> {
+        let mut place = SourcePlace::line(self.cursor.number("a line number")?);
+        if self.cursor.take_punct(b':') {
+            place.column = self.cursor.number("a column number")?;
+        }
+        if self.cursor.take_punct(b',') {
+            place.file = self.cursor.number("the number of a file")?;
+        }
+        Ok(place)
     }
 
     /// `[(shape)]:` after the name of a label.
@@ -236,6 +248,10 @@ impl<'s> Parser<'s> {
             ImmKind::I64 => Ready(Imm::i64(self.integer("an `i64`", literal::parse_i64)?)),
             ImmKind::F32 => Ready(Imm::index(self.float("an `f32`", literal::parse_f32)?)),
             ImmKind::F64 => Ready(Imm(self.float("an `f64`", literal::parse_f64)?)),
+            ImmKind::Number => {
+                cursor.expect_same_line("a number")?;
+                Ready(Imm::index(cursor.number("a number")?))
+            }
             ImmKind::Local => {
                 let local = cursor.operand("a local")?;
                 let none = Space::default();

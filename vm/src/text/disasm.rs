@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::literal::{write_f32, write_f64};
-use super::name_table::{NameTable, write_number};
+use super::name_table::NameTable;
 use super::print::{PrintError, PrintOptions, Printer, write_inner_names, write_separator};
 use crate::inst::{CodeReader, Imm, Inst, labels, vector};
 use crate::module::{Func, ShapeId, names_of};
@@ -218,7 +218,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
                     let _ = write!(out, " {lane}");
                 }
             }
-            ImmKind::Lane => {
+            ImmKind::Lane | ImmKind::Number => {
                 let _ = write!(out, " {}", imm.low());
             }
         }
@@ -410,8 +410,10 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         let (offset, line) = self.body.lines[self.next_line];
         let before = self.next_line.checked_sub(1).map(|i| self.body.lines[i]);
         let joins = before.is_some_and(|(start, before)| start == offset || before == line);
-        out.push_str("  .line ");
-        write_number(out, line);
+        let _ = write!(out, "  .line {line}");
+        if line.file != 0 {
+            let _ = write!(out, ", {}", line.file);
+        }
         if !is_here || joins {
             let _ = write!(out, " at {offset}");
         }

@@ -10,7 +10,7 @@ use super::pending::*;
 use super::space::SpaceKind;
 use crate::inst::{Imm, MEMORY_END, write_br_table, write_inst, write_vector};
 use crate::limits;
-use crate::module::{ConstExpr, ElemItems, Label, SegmentMode};
+use crate::module::{ConstExpr, ElemItems, Label, SegmentMode, SourcePlace};
 use crate::op::ImmKind;
 
 impl Parser<'_> {
@@ -80,7 +80,7 @@ impl Parser<'_> {
         }
         if options.record_lines && func.lines.is_empty() {
             for (inst, &offset) in pending.insts[func.insts.clone()].iter().zip(&offsets) {
-                add_line(&mut lines, offset, inst.token.line);
+                add_line(&mut lines, offset, SourcePlace::line(inst.token.line));
             }
         }
         let target = &mut self.module.funcs[index];
@@ -215,9 +215,9 @@ fn label_number(label: Ref) -> u32 {
     }
 }
 
-/// Records that instructions from `offset` on belong to a line, in the form of
+/// Records that instructions from `offset` on belong to a place, in the form of
 /// [`crate::module::Func::lines`].
-fn add_line(lines: &mut Vec<(u32, u32)>, offset: u32, line: u32) {
+fn add_line(lines: &mut Vec<(u32, SourcePlace)>, offset: u32, line: SourcePlace) {
     while lines.last().is_some_and(|&(last, _)| last == offset) {
         lines.pop();
     }

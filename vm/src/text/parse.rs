@@ -490,6 +490,13 @@ impl<'s> Parser<'s> {
                 return Ok(());
             }
         }
+        for (word, list) in [("trap", &mut names.traps), ("file", &mut names.files)] {
+            if self.cursor.take_word(word) {
+                list.push(extra_name(&mut self.cursor)?);
+                self.extra_names.get_or_insert(line);
+                return Ok(());
+            }
+        }
         for kind in SpaceKind::ALL {
             if self.cursor.take_word(kind.word()) {
                 let name = extra_name(&mut self.cursor)?;
@@ -511,7 +518,7 @@ impl<'s> Parser<'s> {
         for (kind, name) in self.pending_names.drain(..) {
             names_of_space(names, kind).push(name);
         }
-        let mut is_unique = true;
+        let mut is_unique = sort_names(&mut names.traps) & sort_names(&mut names.files);
         for kind in SpaceKind::ALL {
             is_unique &= sort_names(names_of_space(names, kind));
         }

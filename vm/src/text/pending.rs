@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cursor::Ref;
 use super::lexer::Token;
 use crate::inst::Imm;
-use crate::module::ShapeId;
+use crate::module::{ShapeId, SourcePlace};
 use crate::op::Op;
 
 /// Work left after all items have been parsed.
@@ -66,7 +66,7 @@ pub(super) struct PendingFunc {
     pub(super) insts: Range<usize>,
     pub(super) labels: Vec<PendingLabel>,
     /// `.line` directives.
-    pub(super) lines: Vec<(Place, u32)>,
+    pub(super) lines: Vec<(Place, SourcePlace)>,
     /// The function's name in the text.
     pub(super) name: Token,
 }

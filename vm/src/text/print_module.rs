@@ -308,6 +308,14 @@ impl<'m> Printer<'m> {
                 out.push('\n');
             }
         }
+        for (word, list) in [("trap", &self.module.names.traps), ("file", &self.module.names.files)]
+        {
+            for (number, name) in list {
+                let _ = write!(out, "name {word} {number} ");
+                write_text(out, name);
+                out.push('\n');
+            }
+        }
         let n_funcs = u64::from(self.n_imported_funcs()) + self.module.funcs.len() as u64;
         let names = &self.module.names;
         for (word, list) in [("local", &names.locals), ("label", &names.labels)] {

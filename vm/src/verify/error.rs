@@ -52,7 +52,7 @@ rules! {
     ShapeOrder "shape-order" "A shape's parent comes before it.";
     ShapeUnique "shape-unique" "No shape is in the table twice.";
     Names "names" "Names are sorted by index, belong to existing entities, are not empty, and are unique in their index space.";
-    Lines "lines" "Line entries are strictly ascending in code offset and inside the code, and neighbours have different lines.";
+    Lines "lines" "Line entries are strictly ascending in code offset and inside the code, and neighbours have different places. An entry without a line has no file and no column.";
     Inst "inst" "The code is a sequence of instructions.";
     LabelOrder "label-order" "Labels are strictly ascending in code offset and inside the code.";
     LabelBoundary "label-boundary" "A label marks the start of an instruction.";

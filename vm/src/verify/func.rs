@@ -14,7 +14,7 @@ use super::found::Found;
 use super::{IndexSpaces, Shapes, check_limit};
 use crate::inst::CodeReader;
 use crate::limits;
-use crate::module::{Func, Module, ShapeId};
+use crate::module::{Func, Module, ShapeId, SourcePlace};
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
 use crate::verified::{Body, DirectAccess, EscapeReason, Local, Storage, WideOperands};
@@ -155,14 +155,17 @@ impl<'m> Checker<'m, '_> {
     }
 
     fn check_lines(&mut self) -> Check {
-        let mut previous: Option<(u32, u32)> = None;
-        for &(offset, line) in &self.def.lines {
+        let mut previous: Option<(u32, SourcePlace)> = None;
+        for &(offset, place) in &self.def.lines {
             self.offset = offset;
-            let ordered = previous.is_none_or(|(o, l)| o < offset && l != line);
+            let ordered = previous.is_none_or(|(o, l)| o < offset && l != place);
             if !ordered || offset as usize >= self.def.code.len() {
-                return Err(self.error(Rule::Lines, format!("misplaced line {line}")));
+                return Err(self.error(Rule::Lines, format!("misplaced line {place}")));
             }
-            previous = Some((offset, line));
+            if place.line == 0 && !place.is_plain() {
+                return Err(self.error(Rule::Lines, "file or column without a line".into()));
+            }
+            previous = Some((offset, place));
         }
         Ok(())
     }

@@ -34,8 +34,14 @@ pub(super) fn check(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyE
         check_list(&format!("labels of function {f}"), labels, n_labels)?;
         check_not_empty("labels", *f, labels)?;
     }
-    Ok(())
+    // Any number will do, and several traps may mean the same.
+    check_order("trap messages", names.traps.iter().map(|&(number, _)| number), ANY_NUMBER)?;
+    names.traps.iter().try_for_each(|(_, message)| check_name(message))?;
+    check_list("source files", &names.files, ANY_NUMBER)
 }
+
+/// The number of 32-bit numbers.
+const ANY_NUMBER: u64 = 1 << 32;
 
 fn fail<T>(detail: String) -> Result<T, VerifyError> {
     Err(Place::Names.error(Rule::Names, detail))

@@ -8,7 +8,7 @@ use wasmparser::{FuncValidator, ValidatorResources};
 use super::val_type;
 use crate::builder::{Draft, LabelId};
 use crate::inst::{Imm, write_inst, write_vector};
-use crate::module::{Func, ShapeId};
+use crate::module::{Func, ShapeId, SourcePlace};
 use crate::op::Op;
 use crate::stacks::{StackId, Stacks};
 use crate::types::ValType;
@@ -100,7 +100,7 @@ impl Emitter {
 
     /// Sets the source line of the following instructions.
     pub(super) fn line(&mut self, line: u32) {
-        self.draft.line(line);
+        self.draft.place(SourcePlace::line(line));
     }
 
     /// Emits an instruction that is no branch to a label.

@@ -4,7 +4,8 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use slotvm_bytecode::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, TableType,
+    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, SourcePlace,
+    TableType,
 };
 use slotvm_bytecode::{FuncType, ValType, limits};
 
@@ -112,11 +113,17 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
     })
 }
 
-/// Source lines, in which neighbours differ. The first may be 0, which means "no line".
-fn lines() -> impl Strategy<Value = Vec<(u32, u32)>> {
-    btree_map(number(), number(), 0..5).prop_map(|lines| {
-        let mut lines: Vec<(u32, u32)> = lines.into_iter().collect();
-        lines.dedup_by_key(|&mut (_, line)| line);
+/// Source places, in which neighbours differ. The first may have line 0, which means "no place".
+fn lines() -> impl Strategy<Value = Vec<(u32, SourcePlace)>> {
+    let column_and_file = prop_oneof![Just((0, 0)), (number(), number())];
+    let place = (number(), column_and_file).prop_map(|(line, (column, file))| SourcePlace {
+        file,
+        line,
+        column,
+    });
+    btree_map(number(), place, 0..5).prop_map(|lines| {
+        let mut lines: Vec<(u32, SourcePlace)> = lines.into_iter().collect();
+        lines.dedup_by_key(|&mut (_, place)| place);
         lines
     })
 }
@@ -146,8 +153,13 @@ fn names_by_func() -> impl Strategy<Value = Vec<(u32, Vec<(u32, String)>)>> {
 fn names() -> impl Strategy<Value = Names> {
     let lists =
         (name_list(0), name_list(0), name_list(0), name_list(0), name_list(0), name_list(0));
-    (prop::option::of(any::<String>()), lists, names_by_func(), names_by_func()).prop_map(
-        |(module, (funcs, tables, memories, globals, elems, datas), locals, labels)| Names {
+    let inner = (names_by_func(), names_by_func(), name_list(0), name_list(0));
+    (prop::option::of(any::<String>()), lists, inner).prop_map(
+        |(
+            module,
+            (funcs, tables, memories, globals, elems, datas),
+            (locals, labels, traps, files),
+        )| Names {
             module,
             funcs,
             tables,
@@ -157,6 +169,8 @@ fn names() -> impl Strategy<Value = Names> {
             datas,
             locals,
             labels,
+            traps,
+            files,
         },
     )
 }

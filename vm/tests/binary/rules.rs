@@ -61,6 +61,16 @@ fn in_lines(rule: DecodeRule, offset: usize, lines: &[u8]) -> Case {
     case(rule, Some(Section::Lines), start + offset, bytes)
 }
 
+/// Returns a case in the source places of a single function, after a section of its lines if there is one.
+fn in_places(rule: DecodeRule, offset: usize, lines: Option<&[u8]>, places: &[u8]) -> Case {
+    let mut sections = vec![section(3, &[1, 0]), section(13, &[1, 4, 0, 0, 0, 0])];
+    sections.extend(lines.map(|lines| section(15, &[&[1, 0], lines].concat())));
+    sections.push(section(16, &[&[1, 0], places].concat()));
+    let bytes = module(&sections);
+    let start = bytes.len() - places.len() - 2;
+    case(rule, Some(Section::Places), start + offset, bytes)
+}
+
 fn cases() -> Vec<Case> {
     use DecodeRule::*;
     let too_many = |limit: usize| leb(limit + 1);
@@ -125,8 +135,8 @@ fn cases() -> Vec<Case> {
         in_section(Count, Section::Exports, 1, &[1, 9, b'a', 0, 0]),
         in_body(Count, 1, &[0, 0x80, 0x80, 0x80, 1]),
         case(SectionId, None, 8, module(&[section(0, &[0])])),
-        case(SectionId, None, 8, module(&[section(16, &[0])])),
-        in_section(SectionId, Section::Names, 0, &section(9, &[1, 0, 1, b'a'])),
+        case(SectionId, None, 8, module(&[section(17, &[0])])),
+        in_section(SectionId, Section::Names, 0, &section(11, &[1, 0, 1, b'a'])),
         case(SectionOrder, None, 11, module(&[section(8, &[0]), section(8, &[0])])),
         case(SectionOrder, None, 11, module(&[section(8, &[0]), section(1, &[1, 0, 0])])),
         in_section(
@@ -166,6 +176,9 @@ fn cases() -> Vec<Case> {
         in_body(LocalRuns, 3, &[2, 1, 0x7f, 1, 0x7f, 0]),
         in_lines(LineRuns, 4, &[2, 0, 5, 0, 0]),
         in_lines(Range, 2, &[1, 0, 0x7f]),
+        in_places(LineSection, 0, None, &[1, 0, 5, 0, 0]),
+        in_places(LineSection, 0, Some(&[1, 0, 5]), &[1, 0, 5, 1, 0]),
+        in_places(LineRuns, 8, None, &[2, 0, 5, 1, 1, 0, 0, 1, 1]),
         in_section(LineFunc, Section::Lines, 1, &[1, 3, 1, 0, 1]),
         case(CodeCount, None, 12, module(&[section(3, &[1, 0])])),
         in_section(CodeCount, Section::Code, 0, &[1, 2, 0, 0]),

@@ -3,7 +3,7 @@
 use slotvm_bytecode::inst::{write_br_table, write_inst};
 use slotvm_bytecode::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId,
+    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, SourcePlace,
 };
 use slotvm_bytecode::types::FuncType;
 use slotvm_bytecode::{Imm, Op, ValType, encode};
@@ -238,6 +238,6 @@ fn names(n: usize) -> Vec<(u32, String)> {
 fn lines(n: usize) -> Module {
     let mut code = vec![Op::Nop as u8; n / 3];
     code.push(Op::Return as u8);
-    let lines = (0..n as u32 / 3).map(|i| (i, 1 + i % 2)).collect();
+    let lines = (0..n as u32 / 3).map(|i| (i, SourcePlace::line(1 + i % 2))).collect();
     function(Func { code, lines, ..Func::default() })
 }

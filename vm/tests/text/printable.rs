@@ -70,7 +70,7 @@ fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
     let memory = if more % 8 == 7 { more >> 6 } else { 0 };
     let imm = match op.imm_kind() {
         None => Imm::NONE,
-        I32 | F32 => Imm::index(bits as u32),
+        I32 | F32 | Number => Imm::index(bits as u32),
         I64 | F64 => Imm(bits),
         Local | Global | Func | Label | Table | Elem | Memory | Data => Imm::index(low),
         TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => Imm::pair(low, high),

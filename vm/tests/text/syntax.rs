@@ -1,8 +1,8 @@
 //! Meaning of texts: details that the round trip does not cover.
 
-use slotvm_bytecode::module::{ElemItems, SegmentMode, Shape, ShapeId};
+use slotvm_bytecode::module::{ElemItems, Func, SegmentMode, Shape, ShapeId, SourcePlace};
 use slotvm_bytecode::text::{self, ParseOptions, PrintError, Printer};
-use slotvm_bytecode::{CodeReader, FuncType, Module, ValType, verify};
+use slotvm_bytecode::{CodeReader, FuncType, Module, ValType, decode, encode, verify};
 
 use crate::parse;
 
@@ -11,6 +11,15 @@ fn code_of(body: &str) -> Vec<u8> {
     let around = "memory mem 1 table t funcref 1 table u funcref 1 data d \"\" elem e func";
     let module = parse(&format!("{around}\nfunc f(x: i32) {{ {body}\n}}"));
     module.funcs[0].code.clone()
+}
+
+/// The lines of a function, which have neither file nor column.
+fn lines(func: &Func) -> Vec<(u32, u32)> {
+    let line = |&(offset, place): &(u32, SourcePlace)| {
+        assert_eq!(place, SourcePlace::line(place.line));
+        (offset, place.line)
+    };
+    func.lines.iter().map(line).collect()
 }
 
 #[test]
@@ -139,14 +148,59 @@ fn a_segment_without_elements_ends_before_the_next_item() {
 fn source_lines_come_from_directives_or_from_the_text() {
     let source = "func f() {\n  nop nop\n\n  nop\n  return }
         func g() { .line 7 nop\n .line 7 return }";
-    assert_eq!(parse(source).funcs[0].lines, []);
+    assert_eq!(lines(&parse(source).funcs[0]), []);
     let options = ParseOptions { record_lines: true };
     let module = text::parse_with(source, options).expect("the text is valid");
-    assert_eq!(module.funcs[0].lines, [(0, 2), (2, 4), (3, 5)]);
-    assert_eq!(module.funcs[1].lines, [(0, 7)]);
+    assert_eq!(lines(&module.funcs[0]), [(0, 2), (2, 4), (3, 5)]);
+    assert_eq!(lines(&module.funcs[1]), [(0, 7)]);
     assert_eq!(module.funcs[0].line_at(1), Some(2));
     let module = parse("func f() { .line 1 .line 2 nop .line 3 .line 2 nop }");
-    assert_eq!(module.funcs[0].lines, [(0, 2)]);
+    assert_eq!(lines(&module.funcs[0]), [(0, 2)]);
+}
+
+#[test]
+fn source_places_have_columns_and_files() {
+    let source = "name file 1 \"main.wend\" name file 9 \"a b.c\"
+        func f() { .line 7:12, 1 nop .line 7:14, 1 nop .line 7, 9 nop .line 0 nop .line 7:14 at 4 return }";
+    let module = parse(source);
+    let places: Vec<_> = module.funcs[0].lines.clone();
+    let place = |file, line, column| SourcePlace { file, line, column };
+    let expected =
+        [place(1, 7, 12), place(1, 7, 14), place(9, 7, 0), SourcePlace::NONE, place(0, 7, 14)];
+    assert_eq!(places, (0..).zip(expected).collect::<Vec<_>>());
+    assert_eq!(module.funcs[0].place_at(1), Some(place(1, 7, 14)));
+    assert_eq!(module.funcs[0].place_at(3), None);
+    assert_eq!((module.names.file(9), module.names.file(0)), (Some("a b.c"), None));
+    let printed = text::print(&module).expect("it can be printed");
+    assert!(
+        printed.contains("  .line 7:12, 1\n") && printed.contains("  .line 7, 9\n"),
+        "{printed}"
+    );
+    assert_eq!(parse(&printed), module);
+    let bytes = encode(&module);
+    assert_eq!(decode(&bytes), Ok(module));
+    // Without files and columns, the section is that of lines.
+    assert!(
+        bytes.len() > encode(&parse(&source.replace(":12, 1", "").replace(":14, 1", ""))).len()
+    );
+}
+
+#[test]
+fn traps_have_numbers_and_messages() {
+    let module = parse(
+        "func f() { trap 7 } name trap 4294967295 \"too \\\"late\\\"\" name trap 7 \"no such key\"
+         func g() { trap 0xffffffff } name trap 8 \"no such key\"",
+    );
+    assert_eq!(module.funcs[0].trap_number_at(0), Some(7));
+    assert_eq!(module.funcs[0].trap_number_at(1), None);
+    assert_eq!(module.funcs[0].trap_number_at(2), None);
+    assert_eq!(module.funcs[1].trap_number_at(0), Some(u32::MAX));
+    let shown = [7, u32::MAX, 9].map(|number| module.custom_trap(number).to_string());
+    assert_eq!(shown, ["no such key (trap 7)", "too \"late\" (trap 4294967295)", "trap 9"]);
+    let printed = text::print(&module).expect("it can be printed");
+    assert_eq!(parse(&printed), module);
+    assert_eq!(decode(&encode(&module)), Ok(module.clone()));
+    verify(module).expect("it is valid");
 }
 
 #[test]

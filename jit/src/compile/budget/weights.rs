@@ -4,7 +4,7 @@
 /// The costs of one instruction of each opcode, in the order of the table of opcodes: executed
 /// instructions and bytes alone, chained, chained with consts, unoptimised, in one pass. Zeros where it is not measured.
 #[rustfmt::skip]
-pub(super) static COSTS: [[u32; 10]; 462] = [
+pub(super) static COSTS: [[u32; 10]; 463] = [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // unreachable
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // nop
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // br
@@ -16,6 +16,7 @@ pub(super) static COSTS: [[u32; 10]; 462] = [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // return_call
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // return_call_indirect
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // br_keep
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // trap
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // drop
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // dup
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // swap

@@ -40,6 +40,11 @@ handlers! {
         r.trap(TrapCode::Unreachable)
     }
 
+    /// Traps with the number that the bytecode names.
+    fn custom_trap(r) {
+        r.trap(TrapCode::Custom)
+    }
+
     /// Charges `c` for a block.
     fn fuel(r) {
         // SAFETY: what all instances share lives as long as the store. Nobody has a reference to its fuel while

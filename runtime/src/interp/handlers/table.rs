@@ -63,6 +63,8 @@ pub(in crate::interp) enum HandlerCode {
     BrTable(In),
     MoveCells,
     Unreachable,
+    /// `trap`.
+    CustomTrap,
     Fuel,
     Poll,
     Count,
@@ -327,6 +329,7 @@ pub(in crate::interp) fn of<D: Dispatch>(code: HandlerCode) -> Handler {
         HandlerCode::BrTable(In::Acc) => br_table::<D::Acc<CellA>, D>,
         HandlerCode::MoveCells => move_cells::<D>,
         HandlerCode::Unreachable => unreachable::<D>,
+        HandlerCode::CustomTrap => custom_trap::<D>,
         HandlerCode::Fuel => fuel::<D>,
         HandlerCode::Poll => poll::<D>,
         HandlerCode::Count => count::<D>,

@@ -14,6 +14,8 @@ impl Translator<'_> {
     pub(super) fn branch(&mut self, op: Op, imm: Imm) {
         match op {
             Op::Unreachable => self.emit(HandlerCode::Unreachable, 0, 0, 0),
+            // The place of the trap tells the number.
+            Op::Trap => self.emit(HandlerCode::CustomTrap, 0, 0, 0),
             Op::Br => {
                 self.flush();
                 self.emit(HandlerCode::Br, 0, 0, 0);

@@ -274,7 +274,13 @@ impl<'a> Translator<'a> {
 
     fn inst(&mut self, Inst { op, imm }: Inst) {
         match op {
-            Op::Unreachable | Op::Br | Op::BrIf | Op::BrTable | Op::BrKeep | Op::Return => {
+            Op::Unreachable
+            | Op::Trap
+            | Op::Br
+            | Op::BrIf
+            | Op::BrTable
+            | Op::BrKeep
+            | Op::Return => {
                 self.branch(op, imm);
             }
             Op::Call | Op::CallIndirect | Op::ReturnCall | Op::ReturnCallIndirect => {

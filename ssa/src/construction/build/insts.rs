@@ -53,7 +53,7 @@ impl<S: Slots> Builder<'_, S> {
                 self.write_local(imm.low(), value);
             }
             LocalAddr => self.local_address(imm.low()),
-            Unreachable | Br | BrKeep | BrIf | BrTable | Return | ReturnCall
+            Unreachable | Trap | Br | BrKeep | BrIf | BrTable | Return | ReturnCall
             | ReturnCallIndirect => {
                 self.terminator(op, imm);
             }
@@ -158,7 +158,7 @@ impl<S: Slots> Builder<'_, S> {
     fn terminator(&mut self, op: Op, imm: Imm) {
         let module = self.module;
         match op {
-            Op::Unreachable => self.operation(op, imm, 0, &[]),
+            Op::Unreachable | Op::Trap => self.operation(op, imm, 0, &[]),
             Op::Br => {
                 self.stack.write_surviving(&mut self.f, &mut self.slots);
                 self.jump();

@@ -129,7 +129,9 @@ impl<'r> Runner<'r, '_> {
     fn trap_at(&self, frame: &Frame, inst: Inst, code: TrapCode) -> Trap {
         let function = self.function(frame);
         let loc = function.locs[function.loc(inst).index()];
-        Trap { code, func: loc.func, offset: loc.offset }
+        let is_custom = function.opcode(inst) == Opcode::Op(Op::Trap);
+        let number = is_custom.then(|| function.imm(inst).low());
+        Trap { code, number, func: loc.func, offset: loc.offset }
     }
 
     /// Enters a guest function, or runs a host function and returns its results. The place of a trap
@@ -140,7 +142,7 @@ impl<'r> Runner<'r, '_> {
             let results = (self.state.host)(HostCall { func, args, memory });
             let results = results.map_err(|code| match self.frames.last() {
                 Some(frame) => self.trap_at(frame, self.last_inst(frame), code),
-                None => Trap { code, func: 0, offset: 0 },
+                None => Trap { code, number: None, func: 0, offset: 0 },
             })?;
             let expected = self.module.func_type(func).results.len();
             assert_eq!(
@@ -155,7 +157,7 @@ impl<'r> Runner<'r, '_> {
         let is_limited = self.state.stack_cells.is_none();
         let end = self.bits.len() + n_bits(&self.functions[function]);
         if is_limited && (self.frames.len() >= options.frames_max || end > options.values_max) {
-            return Err(Trap { code: TrapCode::StackOverflow, func, offset: 0 });
+            return Err(Trap { code: TrapCode::StackOverflow, number: None, func, offset: 0 });
         }
         self.push_frame(function, args);
         Ok(None)
@@ -324,6 +326,7 @@ impl<'r> Runner<'r, '_> {
                     _ => Next::TailCall { func, args },
                 }
             }
+            Op::Trap => return Err(TrapCode::Custom),
             _ => return Err(TrapCode::Unreachable),
         })
     }

@@ -26,7 +26,7 @@ fn call(source: &str, args: &[u128]) -> Result<Vec<u128>, Trap> {
 }
 
 fn trap(code: TrapCode, func: u32, offset: u32) -> Trap {
-    Trap { code, func, offset }
+    Trap { code, number: None, func, offset }
 }
 
 const FIB: &str = "func f(n: i64) -> i64 {
@@ -92,6 +92,8 @@ fn traps_have_places() {
     let overflow = call(divide, &[1 << 31, minus_one]);
     assert_eq!(overflow, Err(trap(TrapCode::IntegerOverflow, 1, 4)));
     assert_eq!(call("func f() { unreachable }", &[]), Err(trap(TrapCode::Unreachable, 0, 0)));
+    let custom = Trap { number: Some(7), ..trap(TrapCode::Custom, 0, 1) };
+    assert_eq!(call("func f() { nop trap 7 }", &[]), Err(custom));
 }
 
 #[test]

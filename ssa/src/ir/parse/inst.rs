@@ -339,6 +339,7 @@ fn plain_imm(kind: ImmKind, code: &mut Cursor<'_>) -> Result<Option<Imm>, ParseE
         ImmKind::F32 => float(literal::parse_f32(code.literal()).map(u64::from))?,
         ImmKind::F64 => float(literal::parse_f64(code.literal()))?,
         ImmKind::Lane => Imm::lane(code.number()?),
+        ImmKind::Number => Imm::index(code.number()?),
         ImmKind::Global => Imm::index(code.entity("g", "a global such as `g0`")?),
         ImmKind::Func => Imm::index(code.entity("f", "a function such as `f3`")?),
         ImmKind::RefType => match value_type(code)? {

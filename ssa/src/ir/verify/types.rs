@@ -309,7 +309,7 @@ fn check_imm(f: &Function, op: Op, imm: Imm, context: &impl Context) -> Option<(
             lanes.iter().try_for_each(|&lane| has_lane(lane.into()))
         }
         ImmKind::RefType => ValType::from_code(u8::try_from(imm.0).ok()?)?.is_ref().then_some(()),
-        ImmKind::I32 | ImmKind::F32 => (imm.high() == 0).then_some(()),
+        ImmKind::I32 | ImmKind::F32 | ImmKind::Number => (imm.high() == 0).then_some(()),
         // Of these, `types_of_op` needs more than whether they exist.
         ImmKind::Global => Some(()),
         ImmKind::None | ImmKind::I64 | ImmKind::F64 => Some(()),

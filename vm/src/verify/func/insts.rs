@@ -56,6 +56,7 @@ impl Checker<'_, '_> {
             | ImmKind::I64
             | ImmKind::F32
             | ImmKind::F64
+            | ImmKind::Number
             | ImmKind::V128
             | ImmKind::Lanes
             | ImmKind::Lane

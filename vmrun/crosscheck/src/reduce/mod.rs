@@ -242,7 +242,7 @@ impl Body {
 
 fn weight(inst: &Inst) -> usize {
     match inst.op {
-        Op::Drop | Op::Return | Op::Unreachable => 2,
+        Op::Drop | Op::Return | Op::Unreachable | Op::Trap => 2,
         Op::Swap => 3,
         Op::LocalGet => 6,
         _ if inst.is_constant() => {

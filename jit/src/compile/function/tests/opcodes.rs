@@ -63,6 +63,7 @@ func own(a: i32, b: f64) -> i64 {
 
 /// Opcodes whose types depend on something, control flow, calls, slots of each kind.
 pub(super) const SPECIAL: &str = r#"
+func traps(i: i32) -> i32 { local.get i br_if other trap 7 other: trap 4294967295 }
 func globals() -> (i32, i32, i64, f32, externref) {
   global.get imported global.get g32 i32.add global.set imported
   global.get g32 i32.const 2 i32.mul global.set g32
