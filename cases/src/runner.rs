@@ -291,7 +291,13 @@ fn evaluate(module: &VerifiedModule, functions: Vec<Function>, func: u32, args: 
     let mut machine =
         eval::Machine::new(module, functions, eval::Imports::default(), eval::Options::default());
     let result = machine.instantiate().and_then(|()| machine.call(func, args));
-    result.map_err(|trap| (trap.code.message().to_owned(), trap.offset))
+    result.map_err(|trap| {
+        let message = match trap.number {
+            Some(number) => module.module().custom_trap(number).to_string(),
+            None => trap.code.to_string(),
+        };
+        (message, trap.offset)
+    })
 }
 
 fn execute(
@@ -312,7 +318,7 @@ fn execute(
     let mut vals: Vec<Val> = results.iter().map(|&ty| Val::default_for(ty)).collect();
     match func.call(&mut store, &params, &mut vals) {
         Ok(()) => Ok(Ok(vals.iter().map(values::cell).collect())),
-        Err(Error::Trap(trap)) => Ok(Err((trap.code.message().to_owned(), trap.offset))),
+        Err(Error::Trap(trap)) => Ok(Err((trap.message(), trap.offset))),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -113,10 +113,12 @@ pub use config::{
 };
 pub use native::ownership::engine::CRANELIFT_VERSION;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
-pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
+pub use slotvm_bytecode::{
+    CustomTrap, FuncType, Module as Bytecode, Op, SourcePlace, TrapCode, ValType, builder,
+};
 pub use slotvm_runtime::{
-    Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
-    Trap, UpdateDeadline,
+    Backtrace, Error, Frame, HostError, Limits, LinkError, MemoryPlan, ResourceLimiter,
+    StoreLimits, StoreLimitsBuilder, Trap, UpdateDeadline,
 };
 pub use slotvm_ssa::pipeline::{ParsePassSetError, PassSet};
 

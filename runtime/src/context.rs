@@ -105,6 +105,10 @@ pub struct Shared {
     /// The function that was called where native code is left after an indirect call: a cell of its handle. Native code writes
     /// it as it writes the exit.
     pub exit_callee: u64,
+    /// Where native code has called a bulk operation: the return address and the frame pointer of the function that calls.
+    pub call_pc: usize,
+    /// See `call_pc`.
+    pub call_fp: usize,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -131,6 +135,8 @@ impl Shared {
         selector: 0,
         exit: ptr::null(),
         exit_callee: 0,
+        call_pc: 0,
+        call_fp: 0,
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
@@ -218,14 +224,14 @@ pub struct FuncRecord {
 pub struct HostCtx {
     /// The state that all instances of the store share.
     pub shared: *mut Shared,
-    /// Calls the function. `cells` holds the parameters and receives the results. Returns 0, or 1 if the
-    /// function failed; its error is then pending in the store.
-    pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
+    /// Calls the function. `cells` holds the parameters and receives the results, and `fp` is the frame pointer of the
+    /// trampoline that calls. Returns 0, or 1 if the function failed; its error is then pending in the store.
+    pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64, fp: usize) -> u32,
 }
 
-/// Interprets a function. `cells` holds the parameters and receives the results. Returns 0, or 1 if the function failed;
-/// its error is then pending in the store.
-pub type Interpret = unsafe extern "C" fn(ctx: *mut VmCtx, cells: *mut u64) -> u32;
+/// Interprets a function. `cells` holds the parameters and receives the results, and `fp` is the frame pointer of the
+/// trampoline that calls. Returns 0, or 1 if the function failed; its error is then pending in the store.
+pub type Interpret = unsafe extern "C" fn(ctx: *mut VmCtx, cells: *mut u64, fp: usize) -> u32;
 
 /// Entry from the host to native code of a function type: reads the parameters from the cells, calls `code` with
 /// `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. The maker of the code defines
@@ -253,9 +259,9 @@ pub type Poll = unsafe extern "C" fn(ctx: *mut VmCtx);
 #[repr(C)]
 #[derive(Debug)]
 pub struct Libcalls {
-    /// Function that polls when the epoch has reached [`Shared::poll_at`]. Returns 0 to continue, or 1 with an error
-    /// pending in the store.
-    pub poll: unsafe extern "C" fn(ctx: *mut VmCtx) -> u32,
+    /// Function that polls when the epoch has reached [`Shared::poll_at`]. `fp` is the frame pointer of the native code that
+    /// calls, which is the code of [`Shared::poll`]. Returns 0 to continue, or 1 with an error pending in the store.
+    pub poll: unsafe extern "C" fn(ctx: *mut VmCtx, fp: usize) -> u32,
     /// `memory.grow`: returns the old size in pages, or `u32::MAX`. It is more than that if the limiter
     /// of the store failed; its error is then pending in the store.
     pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u64,
@@ -328,6 +334,8 @@ offsets! {
     SHARED_EXIT = Shared.exit;
     SHARED_EXIT_CALLEE = Shared.exit_callee;
     SHARED_EXIT_CELLS = Shared.exit_cells;
+    SHARED_CALL_PC = Shared.call_pc;
+    SHARED_CALL_FP = Shared.call_fp;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;

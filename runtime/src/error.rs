@@ -1,5 +1,6 @@
 //! Errors of loading, linking, instantiating and running: one enum, with the errors of the stages as sources.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use slotvm_bytecode::load::LoadError;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{DecodeError, TrapCode, VerifyError, text};
 
-use crate::trap::{Frame, Trap};
+use crate::backtrace::{Backtrace, Frame};
+use crate::trap::Trap;
 
 /// Error of loading a module, or of an operation of a store.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +72,7 @@ pub enum Error {
     Thread(#[source] io::Error),
     /// A host function failed.
     #[error(transparent)]
-    Host(Box<dyn std::error::Error + Send + Sync>),
+    Host(HostError),
     /// The imports of a module do not fit it.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -176,7 +178,17 @@ impl Error {
 
     /// The error of a host function.
     pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::Host(error.into())
+        Error::Host(HostError { source: error.into(), backtrace: Backtrace::default() })
+    }
+
+    /// The guest frames through which the error has come: for a trap, those that were active when it happened; for the error
+    /// of a host function, those that were active when that was called. `None` for errors of other kinds, which have none.
+    pub fn backtrace(&self) -> Option<&Backtrace> {
+        match self {
+            Error::Trap(trap) => Some(trap.backtrace()),
+            Error::Host(error) => Some(&error.backtrace),
+            _ => None,
+        }
     }
 
     /// The trap that the error is, if it is one; a segment that does not fit counts as one.
@@ -188,12 +200,65 @@ impl Error {
         }
     }
 
-    /// Appends the frames of the activation that a trap passes through on its way out of a host function, see
-    /// [`Trap::add_frames`]. Other errors stay as they are. Executors call it when a host function has failed.
+    /// Appends the frames of the activation that the error passes through on its way out of a host function, see
+    /// [`Error::backtrace`]. Executors call it when a host function has failed.
     pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
-        if let Error::Trap(trap) = self {
-            trap.add_frames(frames, n_omitted);
+        match self {
+            Error::Trap(trap) => trap.add_frames(frames, n_omitted),
+            Error::Host(error) => error.backtrace.add_frames(frames, n_omitted),
+            _ => {}
         }
+    }
+}
+
+/// An error that a host function has returned, with the guest frames that were active when it was called.
+///
+/// Its `Display` writes the message of the host's own error, and its source is the source of that one. Its `Debug` writes the
+/// backtrace, too.
+pub struct HostError {
+    source: Box<dyn std::error::Error + Send + Sync>,
+    backtrace: Backtrace,
+}
+
+impl HostError {
+    /// The guest frames that were active when the host function was called, innermost first. None where the host has called
+    /// the function itself.
+    pub fn backtrace(&self) -> &Backtrace {
+        &self.backtrace
+    }
+
+    /// The host's own error, if it is of this type.
+    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        self.source.downcast_ref()
+    }
+
+    /// Whether the host's own error is of this type.
+    pub fn is<E: std::error::Error + 'static>(&self) -> bool {
+        self.source.is::<E>()
+    }
+
+    /// The host's own error.
+    pub fn into_inner(self) -> Box<dyn std::error::Error + Send + Sync> {
+        self.source
+    }
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.source, f)
+    }
+}
+
+impl fmt::Debug for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.source, f)?;
+        if self.backtrace.frames().is_empty() { Ok(()) } else { write!(f, "\n{}", self.backtrace) }
+    }
+}
+
+impl std::error::Error for HostError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.source()
     }
 }
 

@@ -45,6 +45,7 @@
 //! }
 //! ```
 
+mod backtrace;
 mod calls;
 mod const_expr;
 mod context;
@@ -62,10 +63,11 @@ mod steps;
 mod store;
 mod trap;
 
+pub use backtrace::{Backtrace, Frame};
 pub use entities::{
     Extern, FuncHandle, FuncTarget, GlobalHandle, InstanceId, MemoryHandle, TableHandle,
 };
-pub use error::{Error, LinkError};
+pub use error::{Error, HostError, LinkError};
 pub use limits::Limits;
 pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use memory::linear::{Memory, MemoryPlan};
@@ -77,7 +79,7 @@ pub use store::host::{HostCall, HostFn};
 pub use store::interrupt::{Interruption, UpdateDeadline};
 pub use store::ticker::Ticker;
 pub use store::{EpochCallback, Store};
-pub use trap::{Frame, Trap};
+pub use trap::Trap;
 
 /// Internals for producers of native code, as the crate `slotvm` is: the structures that it shares with the
 /// runtime, and facts about it that a store needs. Not a public interface; it changes with that crate.
@@ -93,6 +95,7 @@ pub mod native {
     pub use crate::part::Part;
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::steps::module_code::{TieredCode, Tiers};
+    pub use crate::store::called_from::{NativePlace, WalkNative};
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::native::find_host_code;
     pub use crate::store::{

@@ -1,6 +1,6 @@
 //! The limits of a store, each with its name. Those of a module are in [`slotvm_bytecode::limits`].
 
-/// Frames that the backtrace of a trap lists.
+/// Frames that a backtrace lists.
 pub const TRACE_FRAMES_MAX: usize = 100;
 
 /// Address space that memories and tables leave to others where it is limited: Rust's heap, for one,

@@ -1,14 +1,14 @@
 //! Traps as values: why a program stopped, where, and through which calls it got there.
 
 use std::fmt;
-use std::sync::Arc;
 
-use slotvm_bytecode::printable::Printable;
-use slotvm_bytecode::{TrapCode, VerifiedModule};
+use slotvm_bytecode::{CustomTrap, TrapCode};
 
-use crate::limits::TRACE_FRAMES_MAX;
+use crate::backtrace::{Backtrace, Frame};
 
 /// A program stopped before it returned.
+///
+/// Its `Display` writes the reason, and then the backtrace, a line for each frame.
 #[derive(Clone, Debug)]
 pub struct Trap {
     /// The reason.
@@ -19,133 +19,78 @@ pub struct Trap {
     /// of the block that there was no fuel for, for an overflow of a stack the start of the function
     /// that was to be entered.
     pub offset: u32,
-    /// The guest frames that were active, innermost first: the first is the place of the trap. Where
-    /// host functions have called back, the frames below them are listed, too.
-    pub frames: Vec<Frame>,
-    /// Frames that are not listed, because there were more than [`TRACE_FRAMES_MAX`].
-    pub n_frames_omitted: u64,
-}
-
-/// A guest frame of a backtrace.
-#[derive(Clone)]
-pub struct Frame {
-    /// The module; which of its instances it was, native code does not know.
-    pub module: Arc<VerifiedModule>,
-    /// The function, in the module's index space.
-    pub func: u32,
-    /// The code offset of the instruction that was executing: for frames other than the innermost,
-    /// that of the call.
-    pub offset: u32,
+    /// For [`TrapCode::Custom`]. In a box, since results of calls are moved with the errors that they could be.
+    custom: Option<Box<CustomTrap>>,
+    backtrace: Backtrace,
 }
 
 impl Trap {
     /// A trap with the frames of an activation, innermost first; the first is the place. A host function
     /// that traps adds no frames; its caller adds its own.
     pub fn new(code: TrapCode, frames: impl IntoIterator<Item = Frame>) -> Trap {
-        let mut trap = Trap { code, func: 0, offset: 0, frames: Vec::new(), n_frames_omitted: 0 };
+        let backtrace = Backtrace::default();
+        let mut trap = Trap { code, func: 0, offset: 0, custom: None, backtrace };
         trap.add_frames(frames, 0);
         trap
+    }
+
+    /// A trap of a host function with a number and a message of the embedder's choice. An empty message is none.
+    ///
+    /// ```
+    /// use slotvm_runtime::Trap;
+    ///
+    /// let trap = Trap::custom(7, "no such key");
+    /// assert_eq!(trap.to_string(), "no such key (trap 7)");
+    /// ```
+    pub fn custom(number: u32, message: impl Into<String>) -> Trap {
+        let message = Some(message.into()).filter(|message| !message.is_empty());
+        let custom = Some(Box::new(CustomTrap { number, message }));
+        Trap { custom, ..Trap::new(TrapCode::Custom, []) }
+    }
+
+    /// The number and the message of a trap that the program or a host function has chosen, if it is one: of the instruction
+    /// `trap` with the message that the module has for its number, or of [`Trap::custom`].
+    pub fn custom_trap(&self) -> Option<&CustomTrap> {
+        self.custom.as_deref()
+    }
+
+    /// The reason as a phrase for an error message: that of the code, or of the [custom trap](Trap::custom_trap).
+    pub fn message(&self) -> String {
+        match &self.custom {
+            Some(custom) => custom.to_string(),
+            None => self.code.to_string(),
+        }
+    }
+
+    /// The guest frames that were active; the first is the place of the trap.
+    pub fn backtrace(&self) -> &Backtrace {
+        &self.backtrace
+    }
+
+    /// The listed frames of the [backtrace](Trap::backtrace), innermost first.
+    pub fn frames(&self) -> &[Frame] {
+        self.backtrace.frames()
     }
 
     /// Appends the frames of the activation that a trap passes through on its way out of a host function:
     /// the innermost first, and the number of those that are not listed.
     pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
-        let has_place = !self.frames.is_empty();
-        for frame in frames {
-            if self.frames.len() < TRACE_FRAMES_MAX && self.n_frames_omitted == 0 {
-                self.frames.push(frame);
-            } else {
-                self.n_frames_omitted += 1;
-            }
-        }
-        self.n_frames_omitted += n_omitted;
-        if !has_place && let Some(frame) = self.frames.first() {
+        let has_place = !self.frames().is_empty();
+        self.backtrace.add_frames(frames, n_omitted);
+        if !has_place && let Some(frame) = self.backtrace.frames().first() {
             (self.func, self.offset) = (frame.func, frame.offset);
-        }
-    }
-}
-
-impl Trap {
-    /// The message and the backtrace as its `Display` writes them, with the text that a function has for each frame.
-    pub fn display_with<'t>(
-        &'t self,
-        frame: impl Fn(&Frame) -> String + 't,
-    ) -> impl fmt::Display + 't {
-        fmt::from_fn(move |f| self.write(f, |f, at| f.write_str(&frame(at))))
-    }
-
-    /// The message, then the backtrace, one line for each frame; frames that repeat, as those of a
-    /// recursion do, are counted.
-    fn write(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        frame: impl Fn(&mut fmt::Formatter<'_>, &Frame) -> fmt::Result,
-    ) -> fmt::Result {
-        write!(f, "{}", self.code)?;
-        let line = |f: &mut fmt::Formatter<'_>, at| {
-            f.write_str("\n    at ")?;
-            frame(f, at)
-        };
-        for equal in self.frames.chunk_by(Frame::is_like) {
-            line(f, &equal[0])?;
-            match &equal[1..] {
-                [] => {}
-                [again] => line(f, again)?,
-                more => write!(f, "\n    ... {} times more", more.len())?,
+            if self.code == TrapCode::Custom && self.custom.is_none() {
+                // Of the instruction, all engines know only the place.
+                self.custom = frame.custom_trap().map(Box::new);
             }
         }
-        match self.n_frames_omitted {
-            0 => Ok(()),
-            n => write!(f, "\n    ... {n} more frames"),
-        }
-    }
-}
-
-impl Frame {
-    /// The name of the function, or what stands in for one.
-    pub fn func_name(&self) -> String {
-        self.module.func_name(self.func)
-    }
-
-    /// The name of the module, if it has one.
-    pub fn module_name(&self) -> Option<&str> {
-        self.module.module().names.module.as_deref()
-    }
-
-    /// Whether another frame is at the same place of the same module.
-    fn is_like(&self, other: &Frame) -> bool {
-        (self.func, self.offset) == (other.func, other.offset)
-            && Arc::ptr_eq(&self.module, &other.module)
-    }
-
-    /// The source line, if the module knows it.
-    pub fn line(&self) -> Option<u32> {
-        self.module.func(self.func)?.line_at(self.offset)
-    }
-}
-
-impl fmt::Display for Frame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(module) = self.module_name() {
-            write!(f, "{}!", Printable(module))?;
-        }
-        write!(f, "{} (offset {:#06x}", Printable(&self.func_name()), self.offset)?;
-        if let Some(line) = self.line() {
-            write!(f, ", line {line}")?;
-        }
-        f.write_str(")")
-    }
-}
-
-impl fmt::Debug for Frame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, |f, frame| fmt::Display::fmt(frame, f))
+        f.write_str(&self.message())?;
+        if self.frames().is_empty() { Ok(()) } else { write!(f, "\n{}", self.backtrace) }
     }
 }
 

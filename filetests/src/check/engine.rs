@@ -1,17 +1,18 @@
 //! A case in an engine of the embedding API: interpreter or native code.
 
+use std::fmt;
 use std::sync::Arc;
 
 use slotvm::{
-    Caller, Engine, Error, Extern, ExternRef, Global, Instance, Memory, Module, Store, Table, Trap,
-    Val,
+    Backtrace, Caller, Engine, Error, Extern, ExternRef, Global, Instance, Memory, Module, Store,
+    Table, Trap, Val,
 };
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::TraceFn;
 
 use super::host::{self, Host, Stop};
-use super::{Budget, Call, End, Outcome, expose};
+use super::{Budget, Call, End, Outcome, Place, expose};
 use crate::generate::Case;
 use slotvm_cases::values;
 
@@ -128,18 +129,28 @@ fn argument(store: &mut Store<Host>, ty: ValType, cell: u128) -> Val {
 
 fn end_of(error: &Error) -> End {
     match error {
-        Error::Trap(trap) => End::Trapped(super::Trap {
-            code: trap.code,
-            func: trap.func,
-            offset: trap.offset,
-            backtrace: Some((
-                trap.frames.iter().map(|frame| (frame.func, frame.offset)).collect(),
-                trap.n_frames_omitted,
-            )),
-        }),
-        Error::Host(_) => End::HostFailed,
+        Error::Trap(trap) => {
+            let place = place_of(trap.backtrace());
+            assert_eq!((trap.func, trap.offset), (place.func, place.offset));
+            End::Trapped(trap.code, trap.custom_trap().map(|custom| custom.number), place)
+        }
+        Error::Host(error) => {
+            let place = place_of(error.backtrace());
+            let failure: &Failure = error.downcast_ref().expect("the host's own error");
+            assert_eq!(place, failure.seen, "what the host function has seen");
+            End::HostFailed(place)
+        }
         other => End::Refused(other.to_string()),
     }
+}
+
+/// The place of the innermost frame, with all of them.
+fn place_of(backtrace: &Backtrace) -> Place {
+    let frames = backtrace.frames().iter().map(|frame| (frame.func, frame.offset));
+    let frames: Vec<_> = frames.collect();
+    // Without guest code, the host has called its own function.
+    let (func, offset) = frames.first().copied().unwrap_or_default();
+    Place { func, offset, backtrace: Some((frames, backtrace.n_frames_omitted())) }
 }
 
 /// The observable state after a call.
@@ -195,19 +206,35 @@ fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Er
     if ty == FuncType::new([I32, I64], [I64]) {
         return slotvm::Func::wrap(store, |mut caller: Caller<'_, Host>, a: i32, b: i64| {
             let args = [u128::from(a as u32), u128::from(b as u64)];
-            let results = caller.data_mut().call(&args, &[I64]).map_err(error)?;
+            let results = caller.data_mut().call(&args, &[I64]);
+            let results = results.map_err(|stop| error(stop, &caller))?;
             Ok::<_, Error>(results[0] as i64)
         });
     }
     let call_ty = ty.clone();
     slotvm::Func::new(store, ty, move |mut caller: Caller<'_, Host>, args, results| {
-        host::call(caller.data_mut(), &call_ty, args, results).map_err(error)
+        host::call(caller.data_mut(), &call_ty, args, results).map_err(|stop| error(stop, &caller))
     })
 }
 
-fn error(stop: Stop) -> Error {
+/// The failure of a host function.
+#[derive(Debug)]
+struct Failure {
+    /// The place that the function has found itself called from.
+    seen: Place,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the host fails")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn error(stop: Stop, caller: &Caller<'_, Host>) -> Error {
     match stop {
-        Stop::Fail => Error::host("the host fails"),
+        Stop::Fail => Error::host(Failure { seen: place_of(&caller.backtrace()) }),
         Stop::Trap(code) => Trap::new(code, []).into(),
     }
 }

@@ -6,7 +6,7 @@ use slotvm_ssa::ir::eval;
 
 use super::host::{Host, Stop};
 use super::{
-    Budget, Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap,
+    Budget, Call, End, MEMORY_PAGES_MAX, Outcome, Place, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX,
     expose,
 };
 use crate::generate::Case;
@@ -60,11 +60,12 @@ pub(super) fn run_with_exits(
     };
     let mut machine = eval::Machine::new(module, functions, imports, options);
     machine.land_in(landings);
-    let end_of = |trap: eval::Trap| match has_failed.take() {
-        true => End::HostFailed,
-        false => {
-            let eval::Trap { code, func, offset } = trap;
-            End::Trapped(Trap { code, func, offset, backtrace: None })
+    let end_of = |trap: eval::Trap| {
+        let eval::Trap { code, number, func, offset } = trap;
+        let place = Place { func, offset, backtrace: None };
+        match has_failed.take() {
+            true => End::HostFailed(place),
+            false => End::Trapped(code, number, place),
         }
     };
     let start = machine.instantiate().err().map(end_of);

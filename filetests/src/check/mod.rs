@@ -106,20 +106,18 @@ pub struct Call {
 pub enum End {
     /// Results, with references as null or not.
     Returned(Vec<u128>),
-    /// A trap.
-    Trapped(Trap),
-    /// The error of a host function.
-    HostFailed,
+    /// A trap, with the number of the instruction `trap` if that has trapped.
+    Trapped(TrapCode, Option<u32>, Place),
+    /// The error of a host function, at its call.
+    HostFailed(Place),
     /// The instance cannot be made, for this reason.
     Refused(String),
 }
 
-/// A trap.
+/// The place where a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trap {
-    /// The trap code.
-    pub code: TrapCode,
-    /// The function that trapped.
+pub struct Place {
+    /// The function.
     pub func: u32,
     /// The code offset there.
     pub offset: u32,
@@ -138,9 +136,9 @@ impl Outcome {
     fn runs_without_limits(&self) -> bool {
         use TrapCode::{OutOfFuel, StackOverflow};
         let ends_itself = |end: &End| match end {
-            End::Trapped(trap) => !matches!(trap.code, OutOfFuel | StackOverflow),
+            End::Trapped(code, ..) => !matches!(code, OutOfFuel | StackOverflow),
             End::Refused(_) => false,
-            End::Returned(_) | End::HostFailed => true,
+            End::Returned(_) | End::HostFailed(_) => true,
         };
         ends_itself(self.end())
     }
@@ -153,8 +151,8 @@ impl Outcome {
     fn without_backtraces(mut self) -> Outcome {
         let ends = self.start.iter_mut().chain(self.calls.iter_mut().map(|call| &mut call.end));
         for end in ends {
-            if let End::Trapped(trap) = end {
-                trap.backtrace = None;
+            if let End::Trapped(.., place) | End::HostFailed(place) = end {
+                place.backtrace = None;
             }
         }
         self

@@ -57,9 +57,9 @@ fn at_lines(mut outcome: Outcome, module: &VerifiedModule) -> Outcome {
     };
     let ends = outcome.calls.iter_mut().map(|call| &mut call.end);
     for end in outcome.start.iter_mut().chain(ends) {
-        if let End::Trapped(trap) = end {
-            line(trap.func, &mut trap.offset);
-            let frames = trap.backtrace.iter_mut().flat_map(|(frames, _)| frames);
+        if let End::Trapped(.., place) | End::HostFailed(place) = end {
+            line(place.func, &mut place.offset);
+            let frames = place.backtrace.iter_mut().flat_map(|(frames, _)| frames);
             frames.for_each(|(func, offset)| line(*func, offset));
         }
     }

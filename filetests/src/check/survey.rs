@@ -99,7 +99,7 @@ impl Facts {
 
     /// Whether it ended with a trap of its own. Lack of fuel does not count.
     pub fn traps(&self) -> bool {
-        matches!(&self.end, End::Trapped(trap) if trap.code != TrapCode::OutOfFuel)
+        matches!(&self.end, End::Trapped(code, ..) if *code != TrapCode::OutOfFuel)
     }
 }
 
@@ -127,8 +127,8 @@ impl Survey {
         self.n_trapping += usize::from(facts.traps());
         let end = match &facts.end {
             End::Returned(_) => "returned".to_owned(),
-            End::HostFailed => "a host function failed".to_owned(),
-            End::Trapped(trap) => format!("trap: {}", trap.code),
+            End::HostFailed(_) => "a host function failed".to_owned(),
+            End::Trapped(code, ..) => format!("trap: {code}"),
             End::Refused(reason) => format!("refused: {reason}"),
         };
         *self.ends.entry(end).or_default() += 1;

@@ -139,7 +139,10 @@ impl Generator<'_> {
             11 if self.choices.percent(70) => self.tail_call(block, shapes, results),
             12 if self.is_hot => self.tail_call(block, shapes, results),
             12 if self.choices.percent(30) => self.leave(results),
-            13 if self.is_wild() => self.raw(Op::Unreachable, Imm::NONE),
+            13 if self.is_wild() => match self.choices.below(3) {
+                0 => self.raw(Op::Unreachable, Imm::NONE),
+                number => self.raw(Op::Trap, Imm::index(number as u32)),
+            },
             14 | 15 => self.branch_or_fall(block, shapes),
             _ => self.fall(block, shapes),
         }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use slotvm_runtime::{self as rt, Error, InstanceId};
+use slotvm_runtime::{self as rt, Backtrace, Error, InstanceId};
 
 use crate::api::engine::Engine;
 use crate::api::externs::{Extern, Memory};
@@ -49,6 +49,33 @@ impl<'a, T: 'static> Caller<'a, T> {
     pub fn memory(&self) -> Option<Memory> {
         let memory = self.store.instance_memory(self.instance?)?;
         Some(Memory::from_handle(self.store, memory))
+    }
+
+    /// The guest frames that are active, innermost first: the first is the caller, at its call. Where host functions have
+    /// called back, the frames below them are listed, too. They are the same whether code is interpreted or native.
+    ///
+    /// ```
+    /// use slotvm::{Caller, Engine, Linker, Module, Store};
+    ///
+    /// let engine = Engine::default();
+    /// let mut linker = Linker::new(&engine);
+    /// linker.func_wrap("env", "where", |mut caller: Caller<'_, String>| {
+    ///     *caller.data_mut() = caller.backtrace().to_string();
+    /// })?;
+    /// let module = Module::from_text(&engine, r#"
+    ///     import "env" "where" func where()
+    ///     export "outer" func outer
+    ///     func outer() { call inner return }
+    ///     func inner() { nop call where return }"#)?;
+    /// let mut store = Store::new(&engine, String::new());
+    /// let instance = linker.instantiate(&mut store, &module)?;
+    /// instance.get_typed_func::<(), ()>(&store, "outer")?.call(&mut store, ())?;
+    /// let expected = "    at inner (offset 0x0001, line 5)\n    at outer (offset 0x0000, line 4)";
+    /// assert_eq!(store.data(), expected);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn backtrace(&self) -> Backtrace {
+        self.store.backtrace()
     }
 
     /// Checks for interruption, as guest code does at the head of a loop. Functions that wait or work for long should

@@ -213,7 +213,7 @@ fn places(trap: &NativeTrap) -> Vec<(u32, u32)> {
     trap.frames.iter().map(|frame| (frame.place.func, frame.place.offset)).collect()
 }
 
-extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
+extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64, _: usize) -> u32 {
     // SAFETY: the tests' host contexts lead to a fixture, and the cells are at least one.
     let (fixture, cell) = unsafe { (&*(*(*ctx).shared).store.cast::<Fixture<'_>>(), &mut *cells) };
     fixture.host.get()(fixture, cell)
@@ -228,7 +228,7 @@ macro_rules! unused {
 }
 
 static LIBCALLS: Libcalls = Libcalls {
-    poll: unused!(*mut VmCtx),
+    poll: unused!(*mut VmCtx, usize),
     memory_grow: unused!(*mut VmCtx, u32 => u64),
     set_bytes: {
         extern "C" fn unused(_: *mut u8, _: u32, _: usize) {}

@@ -66,7 +66,7 @@ unsafe extern "C" fn memory_grow(_: *mut VmCtx, _: u32) -> u64 {
     NOT_GROWN
 }
 
-unsafe extern "C" fn poll(_: *mut VmCtx) -> u32 {
+unsafe extern "C" fn poll(_: *mut VmCtx, _: usize) -> u32 {
     0
 }
 

@@ -206,7 +206,7 @@ fn a_trap_is_a_status_and_an_error_with_its_place() {
             assert_eq!((result, status), (0, status_of(code)));
             let slotvm::Error::Trap(trap) = outcome.unwrap_err() else { panic!("a trap") };
             assert_eq!(trap.code, code);
-            let names: Vec<String> = trap.frames.iter().map(|frame| frame.func_name()).collect();
+            let names: Vec<String> = trap.frames().iter().map(|frame| frame.func_name()).collect();
             assert_eq!(names, ["inner", "outer"], "{}", engine.slots());
         }
         let (result, status, outcome) = call(42, -6);

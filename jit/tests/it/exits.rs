@@ -287,7 +287,7 @@ fn the_stack_may_overflow_where_code_is_left() {
         let Error::Trap(trap) = &error else { panic!("seed {seed}: {error}") };
         assert_eq!(trap.code, TrapCode::StackOverflow, "seed {seed}");
         // Calls overflow where they enter a function, at its start.
-        let place = trap.frames[0].offset;
+        let place = trap.frames()[0].offset;
         let blocks = &module.verified().body(0).expect("it is defined").blocks;
         assert!(blocks.iter().any(|block| block.start == place), "seed {seed}: {error}");
         n_at_exits += usize::from(place > 0);

@@ -135,14 +135,14 @@ fn the_stack_may_overflow_where_frames_of_callers_are_left() {
         let error = main.call(&mut store, 1 << 40).unwrap_err();
         let Error::Trap(trap) = &error else { panic!("seed {seed}: {error}") };
         assert_eq!(trap.code, TrapCode::StackOverflow, "seed {seed}");
-        let alternate = trap.frames.windows(2).all(|pair| pair[0].func != pair[1].func);
+        let alternate = trap.frames().windows(2).all(|pair| pair[0].func != pair[1].func);
         assert!(alternate, "seed {seed}: {error}");
-        let calls = trap.frames[1..].iter().all(|frame| {
+        let calls = trap.frames()[1..].iter().all(|frame| {
             let body = module.verified().body(frame.func).expect("it is defined");
             body.blocks.iter().all(|block| block.start != frame.offset)
         });
         assert!(calls, "seed {seed}: {error}");
-        n_at_exits += usize::from(trap.frames[0].offset > 0);
+        n_at_exits += usize::from(trap.frames()[0].offset > 0);
         assert_eq!(main.call(&mut store, 10).unwrap(), 55);
     }
     assert!((1..40).contains(&n_at_exits), "{n_at_exits}");

@@ -93,8 +93,8 @@ fn start<T: Send + 'static>(store: &mut Store<T>, functions: &str) -> slotvm::Ty
 /// Code, and function and offset of each frame.
 fn place(error: &Error) -> (TrapCode, Vec<(u32, u32)>) {
     let Error::Trap(trap) = error else { panic!("not a trap: {error}") };
-    assert_eq!((trap.func, trap.offset), (trap.frames[0].func, trap.frames[0].offset));
-    (trap.code, trap.frames.iter().map(|frame| (frame.func, frame.offset)).collect())
+    assert_eq!((trap.func, trap.offset), (trap.frames()[0].func, trap.frames()[0].offset));
+    (trap.code, trap.frames().iter().map(|frame| (frame.func, frame.offset)).collect())
 }
 
 fn epochs(config: &mut Config) {

@@ -101,7 +101,7 @@ fn the_deterministic_stack_ends_at_the_same_depth_everywhere() {
                 let error = deep.call(&mut store, (0, 0)).unwrap_err();
                 let Error::Trap(trap) = error else { panic!("{kind}: {error}") };
                 assert_eq!((trap.code, trap.offset), (TrapCode::StackOverflow, 0), "{kind}");
-                let n_frames = trap.frames.len() as u64 + trap.n_frames_omitted;
+                let n_frames = trap.frames().len() as u64 + trap.backtrace().n_frames_omitted();
                 depths.push((cells, depth.get(&store).unwrap_i32(), trap.func, n_frames));
             }
         }

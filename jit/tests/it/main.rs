@@ -33,6 +33,7 @@ mod machine_code;
 mod named_limits;
 #[cfg(feature = "jit")]
 mod pages;
+mod places;
 #[cfg(feature = "jit")]
 mod precompiled;
 mod safety;

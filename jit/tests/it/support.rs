@@ -148,7 +148,7 @@ pub(crate) fn instance_with<T: Send + 'static>(
 /// The frames of a trap: function and source line.
 pub(crate) fn frames(error: &Error) -> Vec<(String, u32)> {
     let Error::Trap(trap) = error else { panic!("not a trap: {error}") };
-    trap.frames.iter().map(|frame| (frame.func_name(), frame.line().unwrap())).collect()
+    trap.frames().iter().map(|frame| (frame.func_name(), frame.line().unwrap())).collect()
 }
 
 /// Lines of a source that have a mark in a comment.

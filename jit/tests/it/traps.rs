@@ -49,7 +49,7 @@ fn check(engine: &Engine, n: i32, code: TrapCode, body: &str) {
             [("victim", marked(&source, "trap")[0]), ("main", marked(&source, "called")[0])];
         assert_eq!(frames(&error), expected.map(|(f, line)| (f.to_owned(), line)), "{body}");
         let Error::Trap(trap) = error else { unreachable!() };
-        assert_eq!((trap.func, trap.offset), (trap.frames[0].func, trap.frames[0].offset));
+        assert_eq!((trap.func, trap.offset), (trap.frames()[0].func, trap.frames()[0].offset));
     }
 }
 
@@ -336,7 +336,7 @@ fn deep_backtraces_have_as_many_frames_whatever_traps() {
                     let Error::Trap(trap) = error else { panic!("{error}") };
                     assert_eq!(trap.code, code);
                     let n_listed = depth.min(100) as usize;
-                    let n_frames = (trap.frames.len(), trap.n_frames_omitted);
+                    let n_frames = (trap.frames().len(), trap.backtrace().n_frames_omitted());
                     assert_eq!(
                         n_frames,
                         (n_listed, depth as u64 - n_listed as u64),
@@ -408,9 +408,13 @@ fn infinite_recursion_is_a_trap_with_a_backtrace() {
             let Error::Trap(trap) = error else { panic!("{error}") };
             assert_eq!(trap.code, TrapCode::StackOverflow);
             assert_eq!(trap.offset, 0);
-            assert_eq!(trap.frames.len(), slotvm_runtime::limits::TRACE_FRAMES_MAX);
-            assert!(trap.n_frames_omitted > 1000, "{}", trap.n_frames_omitted);
-            assert!(trap.frames[1..].iter().all(|frame| frame.offset > 0));
+            assert_eq!(trap.frames().len(), slotvm_runtime::limits::TRACE_FRAMES_MAX);
+            assert!(
+                trap.backtrace().n_frames_omitted() > 1000,
+                "{}",
+                trap.backtrace().n_frames_omitted()
+            );
+            assert!(trap.frames()[1..].iter().all(|frame| frame.offset > 0));
         }
     });
 }
@@ -561,7 +565,7 @@ fn a_function_with_a_frame_that_is_too_large_overflows_without_signals() {
                 let error = sum.call(&mut store, 5).unwrap_err();
                 assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow));
                 let Error::Trap(trap) = error else { unreachable!() };
-                assert_eq!((trap.offset, trap.frames.len()), (0, 1));
+                assert_eq!((trap.offset, trap.frames().len()), (0, 1));
             } else {
                 assert_eq!(sum.call(&mut store, 5).unwrap(), 5 + n_locals as i64);
             }

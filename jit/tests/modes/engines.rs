@@ -106,7 +106,7 @@ impl Guest {
             Ok(()) => results.iter().map(show).collect::<Vec<_>>().join(" "),
             Err(Error::Trap(trap)) => {
                 let frames =
-                    trap.frames.iter().map(|f| format!("{}+{:#x}", f.func_name(), f.offset));
+                    trap.frames().iter().map(|f| format!("{}+{:#x}", f.func_name(), f.offset));
                 format!("{} at {}", trap.code, frames.collect::<Vec<_>>().join(" < "))
             }
             Err(error) => format!("error: {error}"),

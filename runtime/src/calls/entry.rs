@@ -6,6 +6,7 @@ use crate::entities::FuncHandle;
 use crate::error::{Error, check_limit};
 use crate::interp;
 use crate::steps::stack::Mark;
+use crate::store::called_from::{CalledFrom, NativeEntry};
 use crate::store::funcs::FuncKind;
 use crate::store::{Calls, Store};
 use crate::trap::Trap;
@@ -97,6 +98,8 @@ pub(crate) struct HostCall<'a> {
     stack_thread: usize,
     stack_cells: i64,
     interp: Mark,
+    from: CalledFrom,
+    native_entry: *const NativeEntry,
     /// The number of frame pointers that were saved when the call began.
     n_saved: usize,
 }
@@ -129,6 +132,7 @@ impl<'a> HostCall<'a> {
         store.calls.n_host_calls += 1;
         let id = store.id();
         let interp = store.interp.stack.mark();
+        let Calls { from, native_entry, .. } = store.calls;
         // SAFETY: the store owns the structure, and native code does not run at the moment: it has called the
         // host function that has the store, or is yet to be entered.
         let shared = unsafe { &mut *store.shared_ptr() };
@@ -145,6 +149,8 @@ impl<'a> HostCall<'a> {
             stack_thread,
             stack_cells,
             interp,
+            from,
+            native_entry,
             n_saved,
         }
     }
@@ -172,6 +178,8 @@ impl Drop for HostCall<'_> {
             store.interp.stack.reset(&self.interp);
         }
         store.calls.saved_frame_sps.truncate(*n_saved);
+        // A panic has not restored them.
+        (store.calls.from, store.calls.native_entry) = (self.from, self.native_entry);
         // SAFETY: the store owns the structure, and the native code that the call has entered has been left.
         let shared = unsafe { &mut *store.shared_ptr() };
         shared.store = self.outer_store;

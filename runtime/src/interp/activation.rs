@@ -12,7 +12,6 @@ use crate::entities::FuncTarget;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::exit::Exit;
-use crate::limits::TRACE_FRAMES_MAX;
 use crate::steps::instr::Instr;
 use crate::steps::module_code::ModuleCode;
 use crate::steps::stack::{Frame, Stack};
@@ -20,6 +19,7 @@ use crate::steps::state::State;
 use crate::steps::target::{CallTarget, TargetCode};
 use crate::steps::trace::TraceFn;
 use crate::store::Store;
+use crate::store::called_from::{CalledFrom, InterpretedPlace};
 use crate::trap::Trap;
 
 /// Runs a function of an instance by interpretation.
@@ -73,9 +73,19 @@ fn execute_from(
     let shared = store.shared_ptr();
     // Made where it stays, and errors are not moved unless there are some: native code calls often.
     let state = State { shared, instance: instance.number(), ..State::EMPTY };
-    let activation =
-        &mut Activation { state, store, n_outer_frames, base, module, stop: None, trace };
+    let entered_from = store.calls.from;
+    let activation = &mut Activation {
+        state,
+        store,
+        n_outer_frames,
+        entered_from,
+        base,
+        module,
+        stop: None,
+        trace,
+    };
     activation.run(begin, cells);
+    activation.store.calls.from = entered_from;
     activation.store.interp.stack.top = base;
     let stop = activation.stop.take();
     let result = match stop {
@@ -97,6 +107,8 @@ pub(super) struct Activation<'a> {
     pub(super) store: &'a mut Store,
     /// Frames that belong to calls from the host below this one.
     n_outer_frames: usize,
+    /// Where the guest code is that the activation was entered from.
+    entered_from: CalledFrom,
     /// The start of the cells of the function that the host has called.
     base: usize,
     /// The code of the active instance.
@@ -467,7 +479,7 @@ impl<'a> Activation<'a> {
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n);
         cells[..n_params].copy_from_slice(&self.store.interp.stack.cells[args..args + n_params]);
-        let result = self.lend_stack(top, |store| store.call_host(func, cells));
+        let result = self.lend_stack(top, waits, |store| store.call_host(func, cells));
         if let Err(mut error) = result {
             self.add_frames(&mut error, waits);
             return Err(error.into());
@@ -477,11 +489,18 @@ impl<'a> Activation<'a> {
     }
 
     /// Lets something work on the store that may call back into guest code. The cells from `top` on are free
-    /// meanwhile.
-    pub(super) fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
+    /// meanwhile. The active function is one of the frames if it waits.
+    pub(super) fn lend_stack<R>(
+        &mut self,
+        top: usize,
+        waits: bool,
+        work: impl FnOnce(&mut Store) -> R,
+    ) -> R {
         let fp = self.index(self.state.fp);
         self.count_frames();
         self.store.interp.stack.top = top;
+        let place = self.place(waits);
+        self.store.calls.from = CalledFrom::Interpreter(&raw const place);
         let result = work(self.store);
         self.look_at_stacks(fp, self.store.interp.stack.frames.len());
         self.look_at_memory();
@@ -499,7 +518,7 @@ impl<'a> Activation<'a> {
     {
         let fp = self.index(self.state.fp);
         let top = fp + self.active().n_cells as usize;
-        self.lend_stack(top, work).map_err(|stop| match stop.into() {
+        self.lend_stack(top, true, work).map_err(|stop| match stop.into() {
             Stop::Trap(code) => Stop::Trap(code),
             Stop::Error(mut error) => {
                 self.add_frames(&mut error, true);
@@ -514,26 +533,24 @@ impl<'a> Activation<'a> {
         self.store.interp.stack.frames[self.n_outer_frames..].iter().skip(1).rev()
     }
 
+    /// The place of the activation for backtraces, with the active function if it is to be there. The list knows how many
+    /// frames there are.
+    pub(super) fn place(&self, active: bool) -> InterpretedPlace {
+        let State { active: func, pc, instance, .. } = self.state;
+        let n_frames = self.store.interp.stack.frames.len();
+        InterpretedPlace {
+            entered_from: self.entered_from,
+            active: active.then_some((func, pc, instance)),
+            // The first of them is the host's call, if it has begun.
+            waiting: (self.n_outer_frames + 1).min(n_frames)..n_frames,
+        }
+    }
+
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
     pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
-        let place = |func: *const CallTarget, pc: *const Instr, instance: u32| {
-            // SAFETY: it is a target of an instance, which the store keeps.
-            let target = unsafe { &*func };
-            let instance = InstanceId::from_number(instance);
-            let code = self.store.instance(instance).code();
-            // Where a function was to be entered, it has not begun.
-            let is_entered = !pc.is_null();
-            let offset = if is_entered { code.offset(target, pc) } else { 0 };
-            self.store.frame(instance, target.func, offset)
-        };
-        let State { active: func, pc, instance, .. } = self.state;
-        let active = active.then_some((func, pc, instance));
-        let waiting = self.waiting();
-        let n_frames = waiting.len() + usize::from(active.is_some());
-        let waiting = waiting.map(|frame| (frame.func, frame.ret.wrapping_sub(1), frame.instance));
-        let frames = active.into_iter().chain(waiting).take(TRACE_FRAMES_MAX);
-        let listed = frames.map(|(func, pc, instance)| place(func, pc, instance));
-        error.add_frames(listed, n_frames.saturating_sub(TRACE_FRAMES_MAX) as u64);
+        let InterpretedPlace { active, waiting, .. } = self.place(active);
+        let (frames, n_omitted) = self.store.interpreted_frames(active, waiting);
+        error.add_frames(frames, n_omitted);
     }
 }

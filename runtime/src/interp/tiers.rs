@@ -30,6 +30,7 @@ use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::stack::{Frame, Left, TailCall};
 use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
+use crate::store::called_from::{CalledFrom, NativePlace};
 use crate::store::{NativeCallee, Store};
 
 impl Activation<'_> {
@@ -117,6 +118,9 @@ impl Activation<'_> {
         let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
         self.count_frames();
         self.store.interp.stack.top = fp + n_cells as usize;
+        // Native code says where the active function is.
+        let place = self.place(false);
+        self.store.calls.from = CalledFrom::Interpreter(&raw const place);
         // SAFETY: code and entry are those of the function or of its loop, as whoever installed them has said, the context
         // is that of the active instance, which has the function, and the cells are those of the type.
         let result = unsafe { self.store.run_native(&callee, cells) };
@@ -223,15 +227,16 @@ impl Store {
 /// # Safety
 /// Called by native code with its context, after it has set [`Shared::selector`](crate::context::Shared::selector) to a
 /// function of the instance, or [`Shared::exit`](crate::context::Shared::exit) to an exit of one and its cells, by the
-/// trampoline of the function's type. `is_last` says that the trampoline returns to where
+/// trampoline of the function's type, which has the frame pointer `fp`. `is_last` says that the trampoline returns to where
 /// the runtime's own call of native code returns.
-pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 {
+pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, fp: usize, is_last: bool) -> u32 {
     // SAFETY: native code passes the context that it got, which lives as long as the store.
     let (store, instance, defined) = unsafe {
         let shared = (*ctx).shared;
         let instance = InstanceId::from_number((*ctx).instance);
         (Store::running(shared), instance, (*shared).selector)
     };
+    store.calls.from = CalledFrom::Native(NativePlace::CallerOf(fp));
     let exit = store.take_exit();
     let code = store.instance(instance).code();
     let n_imported = code.module().n_imported_funcs();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
 use super::Store;
+use super::called_from::{CalledFrom, NativePlace};
 use crate::context::HostCtx;
 use crate::entities::InstanceId;
 use crate::error::Error;
@@ -18,7 +19,7 @@ pub struct HostFn {
     pub(super) f: Arc<Closure>,
     /// Calls the closure from native code. It is made for the closure's type, which may therefore become a
     /// part of it: a second call would be half of what a short host function costs.
-    pub(super) native: unsafe extern "C" fn(*mut HostCtx, *mut u64) -> u32,
+    pub(super) native: unsafe extern "C" fn(*mut HostCtx, *mut u64, usize) -> u32,
 }
 
 impl HostFn {
@@ -79,9 +80,9 @@ pub(crate) struct HostCallee {
 /// The function behind [`HostCtx::call`] for closures of a type.
 ///
 /// # Safety
-/// Called by the trampoline of a host function that was made of such a closure, with its context and
-/// cells.
-unsafe extern "C" fn host_call<F>(ctx: *mut HostCtx, cells: *mut u64) -> u32
+/// Called by the trampoline of a host function that was made of such a closure, with its context, cells and frame
+/// pointer.
+unsafe extern "C" fn host_call<F>(ctx: *mut HostCtx, cells: *mut u64, fp: usize) -> u32
 where
     F: Fn(&mut HostCall<'_>) -> Result<(), Error>,
 {
@@ -101,6 +102,7 @@ where
     // A panic must not unwind through native frames; it resumes beyond them. The store stays usable
     // after a panic of the host, as all that a host function can do to it is complete in itself.
     let id = store.id();
+    store.calls.from = CalledFrom::Native(NativePlace::CallerOf(fp));
     let instance = callee.instance;
     let call = || f(&mut HostCall { store: &mut *store, instance, cells });
     let result = catch_unwind(AssertUnwindSafe(call));

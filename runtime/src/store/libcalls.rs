@@ -4,26 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Store;
-use crate::context::{Libcalls, VmCtx};
+use super::called_from::{CalledFrom, NativePlace};
+use crate::context::VmCtx;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-
-/// The table that [`crate::context::Shared::libcalls`] points to.
-pub(crate) static LIBCALLS: Libcalls = Libcalls {
-    poll,
-    memory_grow,
-    set_bytes,
-    move_bytes,
-    memory_fill,
-    memory_copy,
-    memory_init,
-    data_drop,
-    table_grow,
-    table_fill,
-    table_copy,
-    table_init,
-    elem_drop,
-};
 
 /// The store and the instance that a context belongs to.
 ///
@@ -35,8 +19,18 @@ unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
     unsafe { (Store::running((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
-/// Returns the status of a bulk operation. The host's callback, which decides at polls, may fail or panic, as a host
-/// function may.
+/// Returns the status of a bulk operation that [`super::noted`] has called. The host's callback, which decides at polls, may fail or
+/// panic, as a host function may.
+fn bulk_status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
+    // SAFETY: the store owns the structure, and native code waits for the operation.
+    let (pc, fp) = unsafe {
+        let shared = store.shared_ptr();
+        ((*shared).call_pc, (*shared).call_fp)
+    };
+    store.calls.from = CalledFrom::Native(NativePlace::Call { pc, fp });
+    status(store, work)
+}
+
 fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
     let failure = match catch_unwind(AssertUnwindSafe(|| work(store))) {
         Ok(Ok(())) => return 0,
@@ -65,11 +59,18 @@ pub unsafe fn leave_pending(ctx: *mut VmCtx, failure: std::thread::Result<Error>
 /// first.
 ///
 /// # Safety
-/// Called by native code that runs in a store, with the context of the function that it is about to enter. If
-/// the call is interrupted, native code returns to the host without doing anything else.
-pub unsafe fn interrupts_wait(ctx: *mut VmCtx, func: u32, seen: &mut Option<u64>) -> bool {
+/// Called by native code that runs in a store, with the context of the function that it is about to enter and the frame
+/// pointer of the code that waits, which the caller has called. If the call is interrupted, native code returns to the host
+/// without doing anything else.
+pub unsafe fn interrupts_wait(
+    ctx: *mut VmCtx,
+    func: u32,
+    fp: usize,
+    seen: &mut Option<u64>,
+) -> bool {
     // SAFETY: native code is about to enter the function, with its context, as this function demands.
     let (store, instance) = unsafe { parts(ctx) };
+    store.calls.from = CalledFrom::Native(NativePlace::CallerOf(fp));
     let failure = match catch_unwind(AssertUnwindSafe(|| store.check_wait(seen))) {
         Ok(Ok(())) => return false,
         Ok(Err(mut error)) => {
@@ -82,9 +83,10 @@ pub unsafe fn interrupts_wait(ctx: *mut VmCtx, func: u32, seen: &mut Option<u64>
     true
 }
 
-unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
+pub(super) unsafe extern "C" fn poll(ctx: *mut VmCtx, fp: usize) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, _) = unsafe { parts(ctx) };
+    store.calls.from = CalledFrom::Native(NativePlace::CallerOf(fp));
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
 
@@ -102,13 +104,13 @@ fn grown(store: &mut Store, grow: impl FnOnce(&mut Store) -> Result<u32, Error>)
     LIMITER_FAILED
 }
 
-unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
+pub(super) unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     grown(store, |store| store.memory_grow_of(instance, pages))
 }
 
-/// The entry of [`Libcalls`] of this name.
+/// The entry of [`Libcalls`](crate::context::Libcalls) of this name.
 ///
 /// # Safety
 /// The bytes may be written.
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn set_bytes(dst: *mut u8, byte: u32, len: usize) {
     unsafe { dst.write_bytes(byte as u8, len) };
 }
 
-/// The entry of [`Libcalls`] of this name.
+/// The entry of [`Libcalls`](crate::context::Libcalls) of this name.
 ///
 /// # Safety
 /// The bytes at `src` may be read, those at `dst` written.
@@ -126,19 +128,19 @@ pub unsafe extern "C" fn move_bytes(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { dst.copy_from(src, len) };
 }
 
-unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {
+pub(super) unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store, |store| store.guest_memory_fill(instance, [dst, byte, len]))
+    bulk_status(store, |store| store.guest_memory_fill(instance, [dst, byte, len]))
 }
 
-unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) -> u32 {
+pub(super) unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store, |store| store.guest_memory_copy(instance, [dst, src, len]))
+    bulk_status(store, |store| store.guest_memory_copy(instance, [dst, src, len]))
 }
 
-unsafe extern "C" fn memory_init(
+pub(super) unsafe extern "C" fn memory_init(
     ctx: *mut VmCtx,
     segment: u32,
     dst: u32,
@@ -147,22 +149,22 @@ unsafe extern "C" fn memory_init(
 ) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store, |store| store.guest_memory_init(instance, segment, [dst, src, len]))
+    bulk_status(store, |store| store.guest_memory_init(instance, segment, [dst, src, len]))
 }
 
-unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
+pub(super) unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     store.data_drop(instance, segment);
 }
 
-unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64 {
+pub(super) unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     grown(store, |store| store.guest_table_grow(instance, table, value, n))
 }
 
-unsafe extern "C" fn table_fill(
+pub(super) unsafe extern "C" fn table_fill(
     ctx: *mut VmCtx,
     table: u32,
     dst: u32,
@@ -171,17 +173,23 @@ unsafe extern "C" fn table_fill(
 ) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store, |store| store.guest_table_fill(instance, table, value, [dst, len]))
+    bulk_status(store, |store| store.guest_table_fill(instance, table, value, [dst, len]))
 }
 
-unsafe extern "C" fn table_copy(ctx: *mut VmCtx, tables: u64, dst: u32, src: u32, len: u32) -> u32 {
+pub(super) unsafe extern "C" fn table_copy(
+    ctx: *mut VmCtx,
+    tables: u64,
+    dst: u32,
+    src: u32,
+    len: u32,
+) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     let tables = [tables as u32, (tables >> 32) as u32];
-    status(store, |store| store.guest_table_copy(instance, tables, [dst, src, len]))
+    bulk_status(store, |store| store.guest_table_copy(instance, tables, [dst, src, len]))
 }
 
-unsafe extern "C" fn table_init(
+pub(super) unsafe extern "C" fn table_init(
     ctx: *mut VmCtx,
     segment_table: u64,
     dst: u32,
@@ -191,10 +199,10 @@ unsafe extern "C" fn table_init(
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     let (segment, table) = (segment_table as u32, (segment_table >> 32) as u32);
-    status(store, |store| store.guest_table_init(instance, segment, table, [dst, src, len]))
+    bulk_status(store, |store| store.guest_table_init(instance, segment, table, [dst, src, len]))
 }
 
-unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {
+pub(super) unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     store.elem_drop(instance, segment);
@@ -209,7 +217,7 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::context::HostCtx;
+    use crate::context::{HostCtx, Libcalls};
     use crate::native::{NativeCallee, NativeCode, NativeHooks, Natives};
     use crate::{Extern, FuncHandle, HostFn, InterpreterCode, StoreConfig};
 
@@ -261,6 +269,7 @@ mod tests {
                 Ok(NativeCode { address: std::ptr::null(), owner: Arc::new(()) })
             }),
             raise,
+            walk: |_, _| unreachable!("no test asks for a backtrace"),
             poll: None,
         };
         // SAFETY: `run` gives the executor what it needs; no other code is run.
@@ -309,7 +318,8 @@ mod tests {
             let handle = FuncHandle::from_cell(*(*ctx).func_handles).unwrap();
             let record = *(*(*ctx).shared).funcs.add(handle.index());
             let ctx: *mut HostCtx = record.ctx.cast();
-            ((*ctx).call)(ctx, cells.as_mut_ptr())
+            // No test asks for a backtrace.
+            ((*ctx).call)(ctx, cells.as_mut_ptr(), 0)
         };
         (status, cells[0])
     }

@@ -8,6 +8,7 @@
 //! or nothing (a panic), but never anything outside.
 
 mod bulk;
+pub(crate) mod called_from;
 pub(crate) mod config;
 pub(crate) mod funcs;
 mod growth;
@@ -19,6 +20,7 @@ pub(crate) mod interrupt;
 pub(crate) mod libcalls;
 pub(crate) mod link;
 pub(crate) mod native;
+mod noted;
 mod objects;
 mod pieces;
 mod poll;
@@ -34,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
+use crate::backtrace::Frame;
 use crate::context::{
     EntryTrampoline, FuncRecord, Interpret, Libcalls, Poll, Raise, Shared, VmCtx,
 };
@@ -45,7 +48,7 @@ use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
 use crate::steps::stack::{Left, Stack};
 use crate::steps::trace::TraceFn;
-use crate::trap::Frame;
+use called_from::{CalledFrom, NativeEntry, WalkNative};
 use config::StoreConfig;
 use funcs::{FuncKind, Funcs};
 use instance::Instance;
@@ -124,6 +127,8 @@ pub struct NativeHooks {
     pub host_trampoline: HostTrampoline,
     /// The function that native code calls to trap without a signal.
     pub raise: Raise,
+    /// The function that lists the frames of native code.
+    pub walk: WalkNative,
     /// The function that native code calls when a poll is due, if it polls.
     pub poll: Option<Poll>,
 }
@@ -165,7 +170,6 @@ pub struct Store {
 }
 
 /// What calls from the host need while they are active.
-#[derive(Default)]
 pub(crate) struct Calls {
     /// The number of those that are.
     pub(crate) n_host_calls: u32,
@@ -174,6 +178,10 @@ pub(crate) struct Calls {
     /// Frame pointers of the instances of `framed`, once for each active call from the host but the
     /// outermost.
     pub(crate) saved_frame_sps: Vec<u32>,
+    /// Where the guest code is that has called the host function that is running.
+    pub(crate) from: CalledFrom,
+    /// The innermost entry into native code, or null.
+    pub(crate) native_entry: *const NativeEntry,
     pending: Option<Pending>,
 }
 
@@ -192,7 +200,7 @@ pub(crate) struct Interpreter {
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
 // to native code, which can run in any thread. `Shared::store` is only dereferenced by native code, before
-// which `enter_native` sets it. Host functions are `Send + Sync`, everything else that the embedder puts in is
+// which `enter_native` sets it; where guest code is, only while it waits for whoever asks. Host functions are `Send + Sync`, everything else that the embedder puts in is
 // `Send`.
 unsafe impl Send for Store {}
 
@@ -257,7 +265,14 @@ impl Store {
             natives: NativeTypes::default(),
             objects: Objects::default(),
             instances: Vec::new(),
-            calls: Calls::default(),
+            calls: Calls {
+                n_host_calls: 0,
+                framed: Vec::new(),
+                saved_frame_sps: Vec::new(),
+                from: CalledFrom::Host,
+                native_entry: ptr::null(),
+                pending: None,
+            },
             interp: Interpreter::default(),
         }
     }

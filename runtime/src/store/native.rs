@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::called_from::NativeEntry;
 use super::host::HostCallee;
-use super::libcalls::LIBCALLS;
+use super::noted::LIBCALLS;
 use super::{NativeCallee, NativeCode, NativeHooks, Pending, Store};
 use crate::context::{EntryTrampoline, FuncRecord, HostCtx, VmCtx};
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
@@ -35,8 +36,9 @@ impl Store {
     ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
     ///   [`Store::set_entry_trampoline`] having been called as they say;
     /// * what the host trampoline returns is native code, of the convention that [`FuncRecord`] describes, which
-    ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
-    /// * `raise` and `poll` do what their types say.
+    ///   passes its context, the cells of its parameters and its frame pointer to
+    ///   [`HostCtx::call`](crate::context::HostCtx::call);
+    /// * `raise`, `walk` and `poll` do what their types say.
     pub unsafe fn new_native(
         config: StoreConfig,
         data: Box<dyn Any + Send>,
@@ -134,8 +136,11 @@ impl Store {
         let shared = self.shared_ptr();
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let outer = unsafe { (*shared).store };
+        let entry = NativeEntry::new(self);
+        self.calls.native_entry = &raw const entry;
         // SAFETY: this is the caller that it is for, with what it was given.
         let result = unsafe { executor(self, callee, cells) };
+        entry.end(self);
         // SAFETY: the store owns the structure, and the code that was entered has been left.
         unsafe { (*shared).store = outer };
         result

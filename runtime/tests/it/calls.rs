@@ -118,8 +118,8 @@ fn the_deterministic_stack_counts_cells_and_calls() {
     let mut program = Program::with(stack_cells(1009), source);
     assert_eq!(program.call("f", &[99]).unwrap(), [7]);
     let trap = program.trap("f", &[100]);
-    assert_eq!((trap.code, trap.offset, trap.frames.len()), (TrapCode::StackOverflow, 0, 100));
-    assert_eq!(trap.n_frames_omitted, 1);
+    assert_eq!((trap.code, trap.offset, trap.frames().len()), (TrapCode::StackOverflow, 0, 100));
+    assert_eq!(trap.backtrace().n_frames_omitted(), 1);
     // The trap has given the cells back.
     assert_eq!(program.call("f", &[99]).unwrap(), [7]);
     let deep = Program::with(stack_cells(100_000_000), source).call("f", &[1_000_000]);

@@ -79,7 +79,7 @@ fn frames_stand_below_those_of_the_callers() {
     assert_eq!(program.call("nested", &[7]).unwrap(), [1024]);
     let trap = program.trap("nested", &[8]);
     assert_eq!((trap.code, trap.offset), (TrapCode::FrameStackOverflow, 0));
-    assert_eq!(trap.frames.len(), 9);
+    assert_eq!(trap.frames().len(), 9);
     // The trap has given the frames back, and so has each return.
     assert_eq!(program.call("nested", &[0]).unwrap(), [1080]);
 }

@@ -49,7 +49,7 @@ fn calls_do_not_end_blocks() {
     let source = "func f() { nop call g nop nop return } func g() { nop return }";
     let mut program = Program::with(fuel(6), source);
     let trap = program.trap("f", &[]);
-    let names: Vec<_> = trap.frames.iter().map(|frame| frame.func_name()).collect();
+    let names: Vec<_> = trap.frames().iter().map(|frame| frame.func_name()).collect();
     assert_eq!(
         (trap.code, trap.offset, names),
         (TrapCode::OutOfFuel, 0, vec!["g".into(), "f".into()])

@@ -96,7 +96,7 @@ fn errors_and_traps_of_the_host_come_out() {
     // The frame of a tail call is gone when its callee fails.
     program.expect_trap("g", &[1], TrapCode::Unreachable, ("g", 6));
     let trap = program.trap("tail", &[1]);
-    assert!(trap.frames.is_empty());
+    assert!(trap.frames().is_empty());
 }
 
 /// A program whose host function calls the guest function that its parameter refers to, with a number
@@ -148,7 +148,7 @@ fn a_trap_behind_several_calls_from_the_host_unwinds_them_all() {
     let mut program = reentrant(StoreConfig::default());
     let trap = program.trap("trapping", &[5]);
     assert_eq!(trap.code, TrapCode::Unreachable);
-    let lines: Vec<_> = trap.frames.iter().map(|frame| frame.line()).collect();
+    let lines: Vec<_> = trap.frames().iter().map(|frame| frame.line()).collect();
     assert_eq!(lines, [Some(3); 6]);
     assert_eq!(program.call("address", &[]).unwrap(), [1024 + 4096 - 8]);
     assert_eq!(program.call("down", &[20]).unwrap(), [240]);
@@ -177,7 +177,7 @@ fn the_deterministic_stack_is_shared_across_calls_from_the_host() {
     let mut program = reentrant(stack_cells(cost * 5));
     assert_eq!(program.call("down", &[4]).unwrap(), [128]);
     let trap = program.trap("down", &[5]);
-    assert_eq!((trap.code, trap.offset, trap.frames.len()), (TrapCode::StackOverflow, 0, 6));
+    assert_eq!((trap.code, trap.offset, trap.frames().len()), (TrapCode::StackOverflow, 0, 6));
     assert_eq!(program.call("down", &[4]).unwrap(), [128]);
 }
 
@@ -406,6 +406,6 @@ fn frames_without_cells_wait_for_a_call_that_fails() {
     })
     .unwrap();
     let trap = program.trap("f", &[]);
-    let names: Vec<_> = trap.frames.iter().map(|frame| frame.func_name()).collect();
+    let names: Vec<_> = trap.frames().iter().map(|frame| frame.func_name()).collect();
     assert_eq!(names, ["g", "f"]);
 }

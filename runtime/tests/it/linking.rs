@@ -149,7 +149,7 @@ fn traps_in_another_instance_restore_its_frame_stack() {
     for _ in 0..3 {
         let trap = program.trap("down", &[5]);
         assert_eq!(trap.code, TrapCode::Unreachable);
-        let lines: Vec<_> = trap.frames.iter().map(|frame| frame.line()).collect();
+        let lines: Vec<_> = trap.frames().iter().map(|frame| frame.line()).collect();
         assert_eq!(lines, [Some(5), None, None, None, None, None, Some(9)]);
     }
     assert_eq!(program.trap("down", &[8]).code, TrapCode::FrameStackOverflow);
@@ -264,7 +264,7 @@ fn the_start_function_runs_after_the_segments() {
     let source = "start f func f() { .line 8 unreachable }";
     let error = Program::with_imports(StoreConfig::default(), source, |_| Vec::new());
     let Err(Error::Trap(trap)) = error.map(drop) else { panic!("the start function traps") };
-    assert_eq!(trap.frames[0].line(), Some(8));
+    assert_eq!(trap.frames()[0].line(), Some(8));
 }
 
 #[test]

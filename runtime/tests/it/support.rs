@@ -72,7 +72,7 @@ impl Program {
         at: (&str, u32),
     ) {
         let trap = self.trap(name, args);
-        let place = &trap.frames[0];
+        let place = &trap.frames()[0];
         assert_eq!((place.func, place.offset), (trap.func, trap.offset));
         let found = (trap.code, place.func_name(), place.line());
         assert_eq!(found, (code, at.0.to_owned(), Some(at.1)), "{trap}");

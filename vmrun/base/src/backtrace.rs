@@ -1,14 +1,14 @@
-//! Backtraces of traps, with the files of the source.
+//! Backtraces of traps and of errors of host functions, with the files of the source.
 //!
-//! Modules have lines, but no names of files. So the files are looked up when there is a trap: an assembler text is its
-//! own source, and WebAssembly may have DWARF. A line of a function that belongs to several files has none here.
+//! Modules may name the files of their source. For other lines the files are looked up when there is an error: an assembler
+//! text is its own source, and WebAssembly may have DWARF. A line of a function that belongs to several files has none here.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
 use gimli::{DwarfSections, EndianSlice, LittleEndian, Reader, Unit};
-use slotvm::{Frame, Trap};
+use slotvm::{Backtrace, Frame};
 use slotvm_bytecode::printable::Printable;
 use wasmparser::{Parser, Payload, TypeRef};
 
@@ -20,22 +20,28 @@ type Lines = HashSet<(u32, u32)>;
 /// The files of lines of functions.
 type Files = HashMap<(u32, u32), String>;
 
-/// The message of a trap, and a line for each frame, `at name (offset 0x000c, file.c:12)`.
-pub fn text(trap: &Trap, program: &Path) -> String {
-    let lines: Lines =
-        trap.frames.iter().filter_map(|frame| Some((frame.func, frame.line()?))).collect();
+/// The message of an error, and a line for each frame, `at name (offset 0x000c, file.c:12)`.
+pub fn text(message: &str, backtrace: &Backtrace, program: &Path) -> String {
+    if backtrace.frames().is_empty() {
+        return message.to_owned();
+    }
+    let without_file = backtrace.frames().iter().filter(|frame| frame.file().is_none());
+    let lines: Lines = without_file.filter_map(|frame| Some((frame.func, frame.line()?))).collect();
     let files = if lines.is_empty() { Files::new() } else { files(program, &lines) };
-    trap.display_with(|frame| frame_text(frame, &files)).to_string()
+    format!("{message}\n{}", backtrace.display_with(|frame| frame_text(frame, &files)))
 }
 
 fn frame_text(frame: &Frame, files: &Files) -> String {
     let module = frame.module_name().map_or(String::new(), |name| format!("{}!", Printable(name)));
     let name = frame.func_name();
-    let place = match frame.line() {
-        Some(line) => match files.get(&(frame.func, line)) {
-            Some(file) => format!(", {}:{line}", Printable(file)),
-            None => format!(", line {line}"),
-        },
+    let place = match frame.place() {
+        Some(place) => {
+            let found = || files.get(&(frame.func, place.line)).map(String::as_str);
+            match frame.file().or_else(found) {
+                Some(file) => format!(", {}:{place}", Printable(file)),
+                None => format!(", line {place}"),
+            }
+        }
         None => String::new(),
     };
     format!("{module}{} (offset {:#06x}{place})", Printable(&demangled(&name)), frame.offset)

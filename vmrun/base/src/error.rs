@@ -157,10 +157,10 @@ impl From<slotvm::Error> for CliError {
     fn from(error: slotvm::Error) -> CliError {
         match error {
             // A host function could not write what the program printed.
-            slotvm::Error::Host(error) => match error.downcast::<io::Error>() {
-                Ok(error) => CliError::from(*error),
-                Err(error) => CliError::Program(Box::new(slotvm::Error::Host(error))),
-            },
+            slotvm::Error::Host(error) if error.is::<io::Error>() => {
+                let error = error.into_inner().downcast::<io::Error>();
+                CliError::from(*error.expect("it is one"))
+            }
             error => CliError::Program(Box::new(error)),
         }
     }

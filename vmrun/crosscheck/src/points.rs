@@ -90,10 +90,10 @@ impl End {
         match result {
             Ok(results) => End::Returned(Cell::all(results)),
             Err(Error::Trap(trap)) => End::Trapped {
-                message: trap.code.to_string(),
+                message: trap.message(),
                 code: trap.code.number(),
-                frames: trap.frames.iter().map(|frame| (frame.func, frame.offset)).collect(),
-                n_omitted: trap.n_frames_omitted,
+                frames: trap.frames().iter().map(|frame| (frame.func, frame.offset)).collect(),
+                n_omitted: trap.backtrace().n_frames_omitted(),
             },
             Err(other) => End::Failed(other.to_string()),
         }

@@ -37,6 +37,8 @@ pub(super) struct Answer {
 pub(super) enum Failure {
     /// A trap, by its number.
     Trap(u8),
+    /// A trap that the function has chosen, by its number and message.
+    Custom(u32, Option<String>),
     /// Another error, by its message.
     Other(String),
 }
@@ -45,7 +47,10 @@ impl Failure {
     /// The failure that an error is.
     pub(super) fn of(error: &Error) -> Failure {
         match error {
-            Error::Trap(trap) => Failure::Trap(trap.code.number()),
+            Error::Trap(trap) => match trap.custom_trap() {
+                Some(custom) => Failure::Custom(custom.number, custom.message.clone()),
+                None => Failure::Trap(trap.code.number()),
+            },
             other => Failure::Other(other.to_string()),
         }
     }
@@ -56,6 +61,9 @@ impl Failure {
             Failure::Trap(number) => {
                 let code = TrapCode::from_number(*number).unwrap_or(TrapCode::Unreachable);
                 Trap::new(code, []).into()
+            }
+            Failure::Custom(number, message) => {
+                Trap::custom(*number, message.clone().unwrap_or_default()).into()
             }
             Failure::Other(message) => Error::host(message.clone()),
         }
@@ -141,6 +149,8 @@ mod tests {
 
     #[test]
     fn failures_fail_again() {
+        let custom = Failure::of(&Trap::custom(7, "no such key").into());
+        assert_eq!(custom.error().to_string(), "no such key (trap 7)");
         let trap = Failure::of(&Trap::new(TrapCode::IntegerOverflow, []).into());
         assert_eq!(trap.error().trap_code(), Some(TrapCode::IntegerOverflow));
         let other = Failure::of(&Error::host("no more"));

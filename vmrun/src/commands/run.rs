@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use slotvm::{
     Cache, CacheConfig, Compile, Config, Engine, Error, Instance, Limits, Linker, Module,
-    ProfilingStrategy, Store, Tier, TrapCode, Val,
+    ProfilingStrategy, Store, Tier, TrapCode, UnknownImportError, Val,
 };
 use slotvm_wasi::I32Exit;
 
@@ -153,15 +153,18 @@ pub(super) fn explained(error: CliError, program: &Path, limits: &LimitArgs) -> 
     let CliError::Program(error) = error else { return error };
     match (&*error, limits.max_memory) {
         (Error::Trap(trap), _) => {
-            let mut message = backtrace::text(trap, program);
+            let mut message = trap.message();
             if let (TrapCode::Interrupted, Some(timeout)) = (trap.code, limits.timeout) {
-                message = message.replacen(
-                    &trap.code.to_string(),
-                    &format!("interrupted after {timeout:?}, as --timeout asks"),
-                    1,
-                );
+                message = format!("interrupted after {timeout:?}, as --timeout asks");
             }
-            CliError::Trap(message)
+            CliError::Trap(backtrace::text(&message, trap.backtrace(), program))
+        }
+        (Error::Host(failure), _) => {
+            let message = backtrace::text(&failure.to_string(), failure.backtrace(), program);
+            match UnknownImportError::of(&error) {
+                Some(_) => CliError::Trap(message),
+                None => CliError::Failed(message),
+            }
         }
         (Error::Limit { name, .. }, Some(max)) if name.ends_with("_total_max") => {
             CliError::Failed(format!("{error}; --max-memory allows {max} bytes"))

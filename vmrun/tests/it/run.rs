@@ -155,7 +155,10 @@ fn host_functions_trap_at_the_call_and_fail_without_a_memory() {
             format!("error: out of bounds memory access\n    at main (offset 0x0004, {file}:5)\n");
         assert_eq!(error, expected, "{engine}");
         let error = vmrun_line(&no_memory, engine).error(1);
-        assert_eq!(error, "error: the program has no memory\n", "{engine}");
+        let file = no_memory.display();
+        let expected =
+            format!("error: the program has no memory\n    at main (offset 0x0004, {file}:5)\n");
+        assert_eq!(error, expected, "{engine}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Traps of verified modules: in every engine, the program ends with exit code 134 and a message that names
 //! the place, and nothing else goes wrong.
 
-use crate::binary::{ENGINES, Folder, vmrun_line};
+use crate::binary::{ENGINES, Folder, vmrun, vmrun_line};
 
 const SOURCE: &str = "\
 module \"traps\"
@@ -167,5 +167,27 @@ fn what_was_printed_before_a_trap_is_shown() {
     for engine in ENGINES {
         let ran = vmrun_line(&program, engine);
         assert_eq!((ran.code, ran.stdout.as_str()), (134, "42"), "{engine}: {ran:?}");
+    }
+}
+
+#[test]
+fn traps_of_the_program_show_its_message_and_the_source() {
+    let folder = Folder::new("custom_trap");
+    let source = "name trap 7 \"no such key\"\n\
+                  name file 1 \"main.wend\"\n\
+                  export \"main\" func main\n\
+                  func main() { .line 12:5, 1 call look .line 13, 1 return }\n\
+                  func look() { .line 3:14 trap 7 }";
+    let text = folder.write("p.vasm", source);
+    let binary = folder.path("p.bc");
+    vmrun(&["asm".as_ref(), text.as_ref(), "-o".as_ref(), binary.as_ref()]).output();
+    for program in [text, binary] {
+        for engine in ENGINES {
+            let error = vmrun_line(&program, engine).error(134);
+            let expected = "error: no such key (trap 7)\n    \
+                            at look (offset 0x0000, line 3:14)\n    \
+                            at main (offset 0x0000, main.wend:12:5)\n";
+            assert_eq!(error, expected, "{engine}");
+        }
     }
 }

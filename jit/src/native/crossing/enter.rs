@@ -2,7 +2,6 @@
 //! ours for the address, and go on there as if nothing had been. If there is none, an error is pending, and the call ends
 //! as if its caller had called [`raise`](crate::native::crossing::raise::raise).
 
-use std::arch::naked_asm;
 use std::ptr;
 
 use slotvm_runtime::native::{VmCtx, find_host_code, interpret};
@@ -10,7 +9,8 @@ use slotvm_runtime::native::{VmCtx, find_host_code, interpret};
 use crate::native::crossing::activation;
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]).
+/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]),
+/// and its own frame pointer.
 #[cfg(target_arch = "x86_64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
@@ -37,6 +37,7 @@ macro_rules! enter {
                 "movups [rsp + 160], xmm7",
                 "mov rsi, r11",
                 "mov rdx, r10",
+                "mov rcx, rbp",
                 "call {find}",
                 "mov rdi, [rsp]",
                 "mov rsi, [rsp + 8]",
@@ -70,7 +71,8 @@ macro_rules! enter {
 }
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]).
+/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]),
+/// and its own frame pointer.
 #[cfg(target_arch = "aarch64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
@@ -93,6 +95,7 @@ macro_rules! enter {
                 "mov x0, x2",
                 "mov x1, x16",
                 "mov x2, x17",
+                "mov x3, x29",
                 "bl {find}",
                 "mov x16, x0",
                 "ldp x0, x1, [sp, #16]",
@@ -126,37 +129,21 @@ enter! {
     enter_host, find_host_code
 }
 
-/// The function behind [`VmCtx::interpret`]: [`interpret`], with the frame pointer of the trampoline that calls.
+/// The function behind [`VmCtx::interpret`]: [`interpret`], for a trampoline with a frame pointer.
 ///
 /// # Safety
-/// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
-    naked_asm!("mov rdx, rbp", "jmp {}", sym interpret_from)
-}
-
-/// The function behind [`VmCtx::interpret`]: [`interpret`], with the frame pointer of the trampoline that calls.
-///
-/// # Safety
-/// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
-    naked_asm!("mov x2, x29", "b {}", sym interpret_from)
-}
-
-/// Interprets a function that native code calls by a trampoline with a frame pointer.
-///
-/// # Safety
-/// As for [`enter_interpreter`].
-unsafe extern "C" fn interpret_from(ctx: *mut VmCtx, cells: *mut u64, fp: usize) -> u32 {
+/// Called by the trampoline of a function that is interpreted, with its frame pointer.
+pub(crate) unsafe extern "C" fn enter_interpreter(
+    ctx: *mut VmCtx,
+    cells: *mut u64,
+    fp: usize,
+) -> u32 {
     // SAFETY: the frame pointer of a native function leads to that of its caller. Native code runs below an activation,
     // in which the entry trampoline has stored its own before it called: if the caller is that trampoline, the code that
     // it had entered has made a call in its own place. Context and cells are those that the trampoline passes.
     unsafe {
         let caller = ptr::with_exposed_provenance::<usize>(fp).read();
         let is_last = caller == (*activation::current()).handler_fp;
-        interpret(ctx, cells, is_last)
+        interpret(ctx, cells, fp, is_last)
     }
 }

@@ -232,10 +232,11 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
 
     let host_call = b.ins().load(POINTER, TRUSTED, ctx, rt::HOSTCTX_CALL);
     let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.extend([AbiParam::new(POINTER); 2]);
+    signature.params.extend([AbiParam::new(POINTER); 3]);
     signature.returns.push(AbiParam::new(types::I32));
     let signature = b.import_signature(signature);
-    let call = b.ins().call_indirect(signature, host_call, &[ctx, cells]);
+    let fp = b.ins().get_frame_pointer(POINTER);
+    let call = b.ins().call_indirect(signature, host_call, &[ctx, cells, fp]);
     let failed = b.inst_results(call)[0];
     trap_trampoline(b, ctx, failed);
 
@@ -257,10 +258,11 @@ fn build_poll(b: &mut FunctionBuilder<'_>) {
     let libcalls = b.ins().load(POINTER, TRUSTED, shared, rt::SHARED_LIBCALLS);
     let poll = b.ins().load(POINTER, TRUSTED, libcalls, rt::LIBCALL_POLL);
     let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.push(AbiParam::new(POINTER));
+    signature.params.extend([AbiParam::new(POINTER); 2]);
     signature.returns.push(AbiParam::new(types::I32));
     let signature = b.import_signature(signature);
-    let call = b.ins().call_indirect(signature, poll, &[ctx]);
+    let fp = b.ins().get_frame_pointer(POINTER);
+    let call = b.ins().call_indirect(signature, poll, &[ctx, fp]);
     let failed = b.inst_results(call)[0];
     trap_trampoline(b, ctx, failed);
     b.ins().return_(&[]);

@@ -226,8 +226,13 @@ enter! {
 /// code made the call.
 ///
 /// # Safety
-/// Called by [`enter_function`], with what the stub of the function and the call have given it.
-unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, calls: *const FirstCalls) -> *const u8 {
+/// Called by [`enter_function`], with what the stub of the function and the call have given it, and its frame pointer.
+unsafe extern "C" fn compile(
+    ctx: *mut VmCtx,
+    index: usize,
+    calls: *const FirstCalls,
+    fp: usize,
+) -> *const u8 {
     // SAFETY: whoever calls code keeps it alive, and this with it.
     let calls = unsafe { &*calls };
     let Maker { code, options, .. } = &*calls.maker;
@@ -236,7 +241,7 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, calls: *const FirstC
     // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this
     // returns null, with which `enter_function` goes back to the host.
     let is_interrupted =
-        || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, &mut seen) };
+        || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, fp, &mut seen) };
     let found = || match calls.maker.is_tiered() {
         true => calls.placed_or_fallback(index).map_err(NoCode::Failed),
         false => calls.code_of(index, is_interrupted),

@@ -87,7 +87,7 @@ fn an_import_that_fails_ends_its_caller() {
             f(&mut context, 3);
             assert_eq!(context.status(), status_of(TrapCode::BadSignature));
             let Error::Trap(trap) = context.check().unwrap_err() else { panic!("a trap") };
-            assert_eq!(trap.frames.len(), 1);
+            assert_eq!(trap.frames().len(), 1);
             assert_eq!((f(&mut context, 2), context.status(), byte.read()), (2, 0, 1));
         }
     }
@@ -144,7 +144,7 @@ fn an_import_may_call_back_with_the_same_context() {
             assert_eq!(down(&mut context, 45), 0);
             let Error::Trap(trap) = context.check().unwrap_err() else { panic!("a trap") };
             assert_eq!(trap.code, TrapCode::StackOverflow);
-            assert!(trap.frames.len() > 10);
+            assert!(trap.frames().len() > 10);
             assert_eq!(down(&mut context, 20), 20);
         }
         assert_eq!(context.status(), 0);
@@ -181,7 +181,7 @@ fn a_compiled_function_can_be_an_import_and_its_traps_go_on() {
     }
     let Error::Trap(trap) = context.check().unwrap_err() else { panic!("a trap") };
     assert_eq!(trap.code, TrapCode::IntegerDivisionByZero);
-    let names: Vec<String> = trap.frames.iter().map(|frame| frame.func_name()).collect();
+    let names: Vec<String> = trap.frames().iter().map(|frame| frame.func_name()).collect();
     assert_eq!(names, ["divide", "bad"]);
 }
 

@@ -1,0 +1,138 @@
+//! Where the guest code is that has called the host: a chain that leads from the host function that is running through all
+//! activations of the store, for backtraces.
+//!
+//! Guest code notes its place when it calls something that may call guest code again or ask for a backtrace. Whoever enters
+//! guest code keeps the note of its own caller on its frame, and restores it afterwards.
+
+use std::ops::Range;
+
+use super::Store;
+use crate::backtrace::{Backtrace, Frame};
+use crate::entities::InstanceId;
+use crate::limits::TRACE_FRAMES_MAX;
+use crate::steps::instr::Instr;
+use crate::steps::target::CallTarget;
+
+/// The place of the guest code that has called the host.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum CalledFrom {
+    /// Nowhere: no guest code is active.
+    Host,
+    /// Native code, in the innermost [`NativeEntry`].
+    Native(NativePlace),
+    /// The interpreter.
+    Interpreter(*const InterpretedPlace),
+}
+
+/// A place in native code.
+#[derive(Copy, Clone, Debug)]
+pub enum NativePlace {
+    /// The function that has called the code that keeps this frame pointer.
+    CallerOf(usize),
+    /// A call that returns to `pc`, in a function with the frame pointer `fp`.
+    Call {
+        /// The return address.
+        pc: usize,
+        /// The frame pointer.
+        fp: usize,
+    },
+}
+
+/// An activation of the interpreter that has called something.
+#[derive(Debug)]
+pub(crate) struct InterpretedPlace {
+    /// The place of the guest code from which it was entered.
+    pub(crate) entered_from: CalledFrom,
+    /// The active function, where it is, and its instance, if it belongs to the backtrace.
+    pub(crate) active: Option<ActivePlace>,
+    /// The frames of the activation that wait, in the list of the store.
+    pub(crate) waiting: Range<usize>,
+}
+
+/// A function, an instruction of it, and the number of its instance.
+pub(crate) type ActivePlace = (*const CallTarget, *const Instr, u32);
+
+/// An entry into native code, on the frame of whoever has made it.
+#[derive(Debug)]
+pub(crate) struct NativeEntry {
+    entered_from: CalledFrom,
+    /// The one before.
+    outer: *const NativeEntry,
+}
+
+/// Lists the guest frames of native code from a place to the entry, innermost first.
+///
+/// # Safety
+/// Called on the thread that runs the native code, which is waiting at the place.
+pub type WalkNative = unsafe fn(NativePlace, &mut Backtrace);
+
+impl NativeEntry {
+    /// An entry that begins now. Its caller makes it the innermost one, and calls [`NativeEntry::end`].
+    #[inline]
+    pub(crate) fn new(store: &Store) -> NativeEntry {
+        NativeEntry { entered_from: store.calls.from, outer: store.calls.native_entry }
+    }
+
+    /// Ends the entry, which is the innermost one.
+    #[inline]
+    pub(crate) fn end(self, store: &mut Store) {
+        store.calls.from = self.entered_from;
+        store.calls.native_entry = self.outer;
+    }
+}
+
+impl Store {
+    /// The guest frames that are active while a host function runs, innermost first; none if the host has called it and no
+    /// guest code is active.
+    pub fn backtrace(&self) -> Backtrace {
+        let mut backtrace = Backtrace::default();
+        let (mut from, mut entry) = (self.calls.from, self.calls.native_entry);
+        loop {
+            match from {
+                CalledFrom::Host => return backtrace,
+                CalledFrom::Native(place) => {
+                    let hooks = self.native.as_ref().expect("native code has called");
+                    // SAFETY: native code that has called the host notes the place of that call, and waits there until the
+                    // call has returned, when the note of whoever runs then is restored; what is noted here is therefore
+                    // active. The entry lies on the frame of `run_native`, which is active as long as the code is.
+                    unsafe {
+                        (hooks.walk)(place, &mut backtrace);
+                        (from, entry) = ((*entry).entered_from, (*entry).outer);
+                    }
+                }
+                CalledFrom::Interpreter(place) => {
+                    // SAFETY: it lies on the frame of the interpreter, which waits for what it has called.
+                    let place = unsafe { &*place };
+                    let (frames, n_omitted) =
+                        self.interpreted_frames(place.active, place.waiting.clone());
+                    backtrace.add_frames(frames, n_omitted);
+                    from = place.entered_from;
+                }
+            }
+        }
+    }
+
+    /// The frames of an activation of the interpreter, as far as a backtrace lists them, and the number of the others. The
+    /// frames that wait are in the list of the store.
+    pub(crate) fn interpreted_frames(
+        &self,
+        active: Option<ActivePlace>,
+        waiting: Range<usize>,
+    ) -> (impl Iterator<Item = Frame>, u64) {
+        let n_frames = waiting.len() + usize::from(active.is_some());
+        let waiting = self.interp.stack.frames[waiting].iter().rev();
+        // The instruction before the one to go on with is the call.
+        let waiting = waiting.map(|frame| (frame.func, frame.ret.wrapping_sub(1), frame.instance));
+        let frames = active.into_iter().chain(waiting).take(TRACE_FRAMES_MAX);
+        let frames = frames.map(|(func, pc, instance)| {
+            // SAFETY: it is a target of an instance, which the store keeps.
+            let target = unsafe { &*func };
+            let instance = InstanceId::from_number(instance);
+            let code = self.instance(instance).code();
+            // Where a function was to be entered, it has not begun.
+            let offset = if pc.is_null() { 0 } else { code.offset(target, pc) };
+            self.frame(instance, target.func, offset)
+        });
+        (frames, n_frames.saturating_sub(TRACE_FRAMES_MAX) as u64)
+    }
+}
