@@ -94,6 +94,7 @@ pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, T
 pub use api::func::Func;
 pub use api::host_func::{HostFunc, IntoFunc};
 pub use api::instance::Instance;
+pub use api::leaf::{LeafFunc, LeafFunction};
 #[doc(hidden)]
 pub use api::linker::HostCallObserver;
 pub use api::linker::{InstancePre, Linker, UnknownImportError};

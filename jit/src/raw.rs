@@ -50,7 +50,7 @@
 //! An imported function is a C function that the embedder [defines](Compiler::define), with a signature as
 //! above, and is called directly. It gets the context of its caller: it can [fail](Context::fail), change
 //! the memory, and call compiled functions with the same context. A compiled function can be the import of
-//! another module; its traps propagate to the caller.
+//! another module; its traps propagate to the caller. To mark an import `leaf` changes nothing here.
 //!
 //! # Memory
 //!
@@ -232,7 +232,7 @@ impl Compiler {
     fn imports(&self, module: &VerifiedModule) -> Result<Vec<Import>, Error> {
         let mut imports = Vec::new();
         for import in &module.module().imports {
-            let ImportKind::Func(ty) = import.kind else { continue };
+            let ImportKind::Func(ty, _) = import.kind else { continue };
             let ty = &module.module().types[ty as usize];
             let (from, name) = (&import.module, &import.name);
             let found = self.import(from, name);

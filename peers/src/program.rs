@@ -134,7 +134,7 @@ fn argument(ty: ValType, bits: &mut u64) -> Value {
 /// The type of a function by its index.
 pub(crate) fn func_type(module: &Module, index: u32) -> &FuncType {
     let imported = module.imports.iter().filter_map(|import| match import.kind {
-        ImportKind::Func(ty) => Some(ty),
+        ImportKind::Func(ty, _) => Some(ty),
         _ => None,
     });
     let defined = module.funcs.iter().map(|func| func.ty);

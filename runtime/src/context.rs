@@ -37,6 +37,8 @@ pub struct VmCtx {
     pub func_handles: *const u64,
     /// Copies of the records of the imported functions, for calls: those of the store move, these do not.
     pub imports: *const FuncRecord,
+    /// The functions of the imports that are leaves, by their index; null if none is one.
+    pub leaves: *const LeafFn,
     /// The targets of calls of each function that the module defines, in their order; null in a store that interprets
     /// everything. Functions that nothing calls by them may have null. If functions are compiled one by one, other threads
     /// write it while native code runs; where an entry led before, calls still lead to the function.
@@ -62,6 +64,7 @@ impl VmCtx {
         type_ids: ptr::null(),
         func_handles: ptr::null(),
         imports: ptr::null(),
+        leaves: ptr::null(),
         entries: ptr::null(),
         frame_sp: 0,
         frame_base: 0,
@@ -217,6 +220,27 @@ pub struct FuncRecord {
     pub defined: u32,
 }
 
+/// A C function that native code calls as it is. Its parameters are `data` and those of the import.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct LeafFn {
+    /// Its address.
+    pub code: *const u8,
+    /// Its first argument.
+    pub data: *mut core::ffi::c_void,
+}
+
+impl LeafFn {
+    /// Of an import that is no leaf.
+    pub(crate) const NONE: LeafFn = LeafFn { code: ptr::null(), data: ptr::null_mut() };
+}
+
+// SAFETY: it is two addresses, and nothing here reads what is there. `HostFn::with_leaf` demands that the function can be
+// called with them on any thread.
+unsafe impl Send for LeafFn {}
+// SAFETY: threads that share it can only copy the addresses, as those do that it is sent to.
+unsafe impl Sync for LeafFn {}
+
 /// The first argument of a host function's native trampoline. It starts as [`VmCtx`] does, so that the trampoline
 /// also serves functions that are interpreted.
 #[repr(C)]
@@ -318,6 +342,7 @@ offsets! {
     VMCTX_TYPE_IDS = VmCtx.type_ids;
     VMCTX_FUNC_HANDLES = VmCtx.func_handles;
     VMCTX_IMPORTS = VmCtx.imports;
+    VMCTX_LEAVES = VmCtx.leaves;
     VMCTX_ENTRIES = VmCtx.entries;
     VMCTX_FRAME_SP = VmCtx.frame_sp;
     VMCTX_FRAME_BASE = VmCtx.frame_base;
@@ -343,6 +368,8 @@ offsets! {
     FUNC_ENTRY = FuncRecord.entry;
     FUNC_CTX = FuncRecord.ctx;
     FUNC_TYPE_ID = FuncRecord.type_id;
+    LEAF_CODE = LeafFn.code;
+    LEAF_DATA = LeafFn.data;
     HOSTCTX_CALL = HostCtx.call;
     LIBCALL_POLL = Libcalls.poll;
     LIBCALL_MEMORY_GROW = Libcalls.memory_grow;

@@ -3,6 +3,9 @@
 /// Frames that a backtrace lists.
 pub const TRACE_FRAMES_MAX: usize = 100;
 
+/// Bytes of stack that a leaf function may take: guest code that calls one leaves so many below the limit of its stack.
+pub const LEAF_STACK_BYTES_MAX: usize = 64 << 10;
+
 /// Address space that memories and tables leave to others where it is limited: Rust's heap, for one,
 /// ends the process when it gets no more.
 pub const SPARE_ADDRESS_SPACE_BYTES: u64 = 16 << 20;

@@ -15,9 +15,12 @@ use std::cell::Cell;
 use std::ptr;
 
 use crate::context::Shared;
+use crate::limits::LEAF_STACK_BYTES_MAX;
 
 /// Bytes below the limit that guest code leaves to host functions and signal handlers.
 const HOST_BYTES_MIN: usize = 192 * 1024;
+// A signal handler may run on top of a leaf function.
+const _: () = assert!(LEAF_STACK_BYTES_MAX <= HOST_BYTES_MIN / 2);
 
 thread_local! {
     /// The result of [`bounds`].

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use crate::limits;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, MemoryType, Module, SegmentMode, TableType,
+    Import, ImportCall, ImportKind, MemoryType, Module, SegmentMode, TableType,
 };
 use crate::stacks::{Stacks, number_shapes};
 use crate::types::{FuncType, ValType};
@@ -210,15 +210,34 @@ impl ModuleBuilder {
         results: &[ValType],
     ) -> FuncId {
         let ty = self.func_type(params, results);
-        self.import_func_of(module, name, ty)
+        self.import_func_of(module, name, ty, ImportCall::Ordinary)
+    }
+
+    /// Imports a function as [`ModuleBuilder::import_func`] does, and says how native code calls it.
+    pub fn import_func_called(
+        &mut self,
+        module: &str,
+        name: &str,
+        params: &[ValType],
+        results: &[ValType],
+        call: ImportCall,
+    ) -> FuncId {
+        let ty = self.func_type(params, results);
+        self.import_func_of(module, name, ty, call)
     }
 
     /// Imports a function of an existing type.
-    pub(crate) fn import_func_of(&mut self, module: &str, name: &str, ty: TypeId) -> FuncId {
+    pub(crate) fn import_func_of(
+        &mut self,
+        module: &str,
+        name: &str,
+        ty: TypeId,
+        call: ImportCall,
+    ) -> FuncId {
         if !self.module.funcs.is_empty() {
             self.fail(BuildRule::ImportAfterDefinition("function"));
         }
-        self.import(module, name, ImportKind::Func(ty.0));
+        self.import(module, name, ImportKind::Func(ty.0, call));
         let id = FuncId(self.func_types.len() as u32);
         self.func_types.push(ty);
         self.first_func += 1;

@@ -8,10 +8,13 @@
 use crate::leb;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, SourcePlace,
-    TableType,
+    Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId,
+    SourcePlace, TableType,
 };
-use crate::section::{ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, NameSection, PASSIVE, Section};
+use crate::section::{
+    ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, LEAF_FUNC, NameSection, PASSIVE, Section,
+    tagged_entity,
+};
 use crate::types::{FuncType, ValType};
 
 mod error;
@@ -136,8 +139,9 @@ impl<'a> Reader<'a> {
 
     fn import(&mut self) -> Result<Import> {
         let (module, name) = (self.string()?, self.string()?);
-        let kind = match self.entity_kind()? {
-            EntityKind::Func => ImportKind::Func(self.u32()?),
+        let (kind, call) = self.import_tag()?;
+        let kind = match kind {
+            EntityKind::Func => ImportKind::Func(self.u32()?, call),
             EntityKind::Table => ImportKind::Table(self.table_type()?),
             EntityKind::Memory => ImportKind::Memory(self.memory_type()?),
             EntityKind::Global => ImportKind::Global(self.global_type()?),
@@ -145,16 +149,15 @@ impl<'a> Reader<'a> {
         Ok(Import { module, name, kind })
     }
 
-    fn entity_kind(&mut self) -> Result<EntityKind> {
-        self.tag("kind of entity", |tag| {
-            Some(match tag {
-                0 => EntityKind::Func,
-                1 => EntityKind::Table,
-                2 => EntityKind::Memory,
-                3 => EntityKind::Global,
-                _ => return None,
-            })
+    fn import_tag(&mut self) -> Result<(EntityKind, ImportCall)> {
+        self.tag("kind of import", |tag| match tag {
+            LEAF_FUNC => Some((EntityKind::Func, ImportCall::Leaf)),
+            _ => Some((tagged_entity(tag)?, ImportCall::Ordinary)),
         })
+    }
+
+    fn entity_kind(&mut self) -> Result<EntityKind> {
+        self.tag("kind of entity", tagged_entity)
     }
 
     /// Reads a minimum and an optional maximum.

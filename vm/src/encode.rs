@@ -11,7 +11,7 @@ use crate::module::{
 };
 use crate::section::{
     ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, MAGIC, NameSection, PASSIVE, Section, VERSION,
-    entity_tag,
+    entity_tag, func_import_tag,
 };
 use crate::types::{FuncType, ValType};
 
@@ -125,9 +125,9 @@ impl Writer {
         self.sized_bytes(import.module.as_bytes());
         self.sized_bytes(import.name.as_bytes());
         match &import.kind {
-            ImportKind::Func(ty) => {
-                self.byte(entity_tag(EntityKind::Func));
-                self.u32(*ty);
+            &ImportKind::Func(ty, call) => {
+                self.byte(func_import_tag(call));
+                self.u32(ty);
             }
             ImportKind::Table(ty) => {
                 self.byte(entity_tag(EntityKind::Table));

@@ -60,13 +60,38 @@ pub struct Import {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportKind {
     /// A function, with the index of its type.
-    Func(u32),
+    Func(u32, ImportCall),
     /// A table.
     Table(TableType),
     /// A memory.
     Memory(MemoryType),
     /// A global.
     Global(GlobalType),
+}
+
+/// How native code calls an imported function. It says nothing about what the function does, but an import that is
+/// a leaf is satisfied by nothing else.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum ImportCall {
+    /// As all functions are called.
+    #[default]
+    Ordinary,
+    /// As a C function, which neither calls back, traps nor unwinds. Its parameters are numbers, and it has at most one
+    /// result, a number.
+    Leaf,
+}
+
+impl ImportCall {
+    /// Those that the text form has a word for.
+    pub(crate) const MARKED: [ImportCall; 1] = [ImportCall::Leaf];
+
+    /// The word before `func` in the text form; empty for ordinary calls.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ImportCall::Ordinary => "",
+            ImportCall::Leaf => "leaf",
+        }
+    }
 }
 
 /// The index spaces that imports and exports name.
@@ -458,7 +483,7 @@ impl Module {
     /// The types of the imported functions.
     pub fn imported_funcs(&self) -> impl Iterator<Item = u32> + '_ {
         self.imports.iter().filter_map(|import| match import.kind {
-            ImportKind::Func(ty) => Some(ty),
+            ImportKind::Func(ty, _) => Some(ty),
             _ => None,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::module::EntityKind;
+use crate::module::{EntityKind, ImportCall};
 
 /// The first bytes of a binary module.
 pub const MAGIC: [u8; 4] = *b"\0svm";
@@ -120,6 +120,28 @@ pub(crate) const fn entity_tag(kind: EntityKind) -> u8 {
         EntityKind::Table => 1,
         EntityKind::Memory => 2,
         EntityKind::Global => 3,
+    }
+}
+
+/// The index space that a byte names.
+pub(crate) const fn tagged_entity(tag: u8) -> Option<EntityKind> {
+    match tag {
+        0 => Some(EntityKind::Func),
+        1 => Some(EntityKind::Table),
+        2 => Some(EntityKind::Memory),
+        3 => Some(EntityKind::Global),
+        _ => None,
+    }
+}
+
+/// The byte that names leaf functions in an import.
+pub(crate) const LEAF_FUNC: u8 = 4;
+
+/// The byte that names functions in an import.
+pub(crate) const fn func_import_tag(call: ImportCall) -> u8 {
+    match call {
+        ImportCall::Ordinary => entity_tag(EntityKind::Func),
+        ImportCall::Leaf => LEAF_FUNC,
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use crate::constant_tables::{ConstantTables, TableEntry};
 use crate::inst::{CodeReader, Inst};
 use crate::module::{
-    EntityKind, Func, GlobalType, ImportKind, Label, MemoryType, Module, ShapeId, TableType,
+    EntityKind, Func, GlobalType, ImportCall, ImportKind, Label, MemoryType, Module, ShapeId,
+    TableType,
 };
 use crate::types::{FuncType, ValType};
 use lazy::LazyFuncs;
@@ -87,7 +88,7 @@ impl FuncSources {
         exports.sort_unstable();
         exports.dedup_by_key(|&mut (func, _)| func);
         let imports = (0..).zip(&module.imports);
-        let imports = imports.filter(|(_, import)| matches!(import.kind, ImportKind::Func(_)));
+        let imports = imports.filter(|(_, import)| matches!(import.kind, ImportKind::Func(..)));
         FuncSources { exports, imports: imports.map(|(i, _)| i).collect() }
     }
 }
@@ -333,6 +334,15 @@ impl VerifiedModule {
     /// Number of imported functions, which is the index of the first function defined here.
     pub fn n_imported_funcs(&self) -> u32 {
         self.n_imported_funcs
+    }
+
+    /// How native code calls a function. Those that the module defines are called as all are.
+    pub fn import_call(&self, func: u32) -> ImportCall {
+        let import = self.func_sources.imports.get(func as usize);
+        match import.map(|&import| &self.module.imports[import as usize].kind) {
+            Some(&ImportKind::Func(_, call)) => call,
+            _ => ImportCall::Ordinary,
+        }
     }
 
     /// The index into [`Module::types`] of a function's type.

@@ -18,7 +18,7 @@ use crate::builder::{
     BuildError, BuildRule, FuncBatch, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId, TypeId,
 };
 use crate::limits;
-use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
+use crate::module::{ConstExpr, Data, ElemItems, ImportCall, Module, SegmentMode};
 use crate::parallel;
 use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
@@ -385,7 +385,7 @@ impl<'b> Importer<'b> {
         match ty {
             TypeRef::Func(ty) => {
                 self.types.funcs.push(ty);
-                self.module.import_func_of(module, name, self.types.id(ty));
+                self.module.import_func_of(module, name, self.types.id(ty), ImportCall::Ordinary);
             }
             TypeRef::Table(ty) => {
                 let ty = table_type(ty);

@@ -97,6 +97,15 @@ fn with_code(code: Code) -> Module {
     with(|m| m.funcs[0] = func(code))
 }
 
+/// Returns the base module with a leaf import of a type.
+fn with_leaf(ty: FuncType) -> Module {
+    with(|m| {
+        m.types.push(ty);
+        let kind = ImportKind::Func(m.types.len() as u32 - 1, ImportCall::Leaf);
+        m.imports.push(Import { module: "env".into(), name: "leaf".into(), kind });
+    })
+}
+
 fn with_labels(code: Code, labels: &[(u32, u32)]) -> Module {
     let labels = labels.iter().map(|&(offset, shape)| Label { offset, shape: ShapeId(shape) });
     with(|m| m.funcs[0] = Func { labels: labels.collect(), ..func(code) })
@@ -141,6 +150,9 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::LabelIndex, with_code(code().index(Br, 0))),
         (Rule::LabelIndex, with_code(code().imm(BrKeep, Imm::pair(0, 0)))),
         (Rule::Limit, keeping(code(), limits::KEPT_OPERANDS_MAX as u32 + 1, 0)),
+        (Rule::LeafType, with_leaf(FuncType::new([ValType::I32], [ValType::I32; 2]))),
+        (Rule::LeafType, with_leaf(FuncType::new([ValType::ExternRef], []))),
+        (Rule::LeafType, with_leaf(FuncType::new([], [ValType::V128]))),
         (Rule::TableType, with(|m| m.tables[0].max = Some(3))),
         (Rule::TableType, with(|m| m.tables[1].elem = ValType::I32)),
         (Rule::MemoryType, with(|m| m.memories[0] = MemoryType { min: 2, max: Some(1) })),
@@ -456,8 +468,11 @@ fn the_locals_of_all_functions_are_limited_together() {
 
 #[test]
 fn functions_are_named_by_name_export_import_or_number() {
-    let import =
-        |name: &str| Import { module: "env".into(), name: name.into(), kind: ImportKind::Func(0) };
+    let import = |name: &str| Import {
+        module: "env".into(),
+        name: name.into(),
+        kind: ImportKind::Func(0, ImportCall::Ordinary),
+    };
     let export = |name: &str, kind, index| Export { name: name.into(), kind, index };
     let func = Func { ty: 0, code: code().op(Op::Return).0, ..Func::default() };
     let mut module = Module {

@@ -184,7 +184,7 @@ fn instantiate(store: &mut Store<Host>, module: &Module) -> Result<Instance, Err
     let mut imports = Vec::new();
     for import in &verified.module().imports {
         imports.push(match import.kind {
-            ImportKind::Func(ty) => {
+            ImportKind::Func(ty, _) => {
                 let ty = verified.module().types[ty as usize].clone();
                 Extern::Func(import_func(store, ty)?)
             }

@@ -27,7 +27,7 @@ pub(super) fn expose(module: &mut Module, with_tables: bool) {
     let counts = [
         (
             EntityKind::Func,
-            imported(|kind| matches!(kind, ImportKind::Func(_))),
+            imported(|kind| matches!(kind, ImportKind::Func(..))),
             module.funcs.len(),
         ),
         (

@@ -300,7 +300,7 @@ impl<'a> Generator<'a> {
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
         for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
             let ty = self.type_index(ty);
-            self.import(name, ImportKind::Func(ty));
+            self.import(name, ImportKind::Func(ty, ImportCall::Ordinary));
         }
         self.n_funcs = match self.is_hot {
             false => 1 + self.choices.below(FUNCS_MAX),

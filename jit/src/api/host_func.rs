@@ -1,6 +1,7 @@
 //! Functions of the host: what closures become.
 
 use slotvm_bytecode::{FuncType, ValType};
+use slotvm_runtime::native::LeafFn;
 use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId};
 
 use crate::api::call::{FEW, first};
@@ -58,6 +59,25 @@ impl HostFunc {
         HostFunc { ty, f: HostFn::new(f) }
     }
 
+    /// The same, which imports that are leaves accept: native code calls `leaf` instead of the closure.
+    ///
+    /// # Safety
+    /// As for [`HostFn::with_leaf`], of the type given.
+    pub(crate) unsafe fn leaf(
+        ty: FuncType,
+        f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
+        leaf: LeafFn,
+    ) -> HostFunc {
+        // SAFETY: what this function demands of its caller is what the other demands; `bound_to` alone gives the function
+        // to stores, with the type.
+        HostFunc { ty, f: unsafe { HostFn::new(f).with_leaf(leaf) } }
+    }
+
+    /// Whether imports that are leaves accept it.
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.f.is_leaf()
+    }
+
     /// Its type.
     pub(crate) fn ty(&self) -> &FuncType {
         &self.ty
@@ -79,8 +99,9 @@ impl HostFunc {
         store: &mut rt::Store,
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
-        // SAFETY: both kinds of functions write their results as `Scalar::to_cells` and `Val::write_cells` give
-        // them, which extend by zeros and check whose a reference is.
+        // SAFETY: all kinds of functions write their results as `Scalar::to_cells` and `Val::write_cells` give
+        // them, which extend by zeros and check whose a reference is. `HostFunc::leaf` was told that the type is that of the
+        // leaf.
         unsafe { store.new_trusted_host_func(&self.ty, self.f.clone(), instance) }
     }
 

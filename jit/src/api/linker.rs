@@ -16,6 +16,7 @@ use crate::api::engine::Engine;
 use crate::api::externs::Extern;
 use crate::api::host_func::{HostFunc, IntoFunc};
 use crate::api::instance::Instance;
+use crate::api::leaf::LeafFunc;
 use crate::api::module::Module;
 use crate::api::store::{AsContext, AsContextMut};
 use crate::api::val::Val;
@@ -110,6 +111,19 @@ impl<T: 'static> Linker<T> {
         f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<(), Error> + Send + Sync + 'static,
     ) -> Result<&mut Linker<T>, Error> {
         self.insert(module, name, Definition::Host(HostFunc::dynamic(ty, f)))
+    }
+
+    /// Provides a leaf function, for imports that are leaves and for others.
+    ///
+    /// # Errors
+    /// Fails if the name is taken.
+    pub fn func_wrap_leaf(
+        &mut self,
+        module: &str,
+        name: &str,
+        leaf: &LeafFunc,
+    ) -> Result<&mut Linker<T>, Error> {
+        self.insert(module, name, Definition::Host(leaf.host().clone()))
     }
 
     /// Provides an object of a store; the linker then serves that store only.
@@ -228,7 +242,7 @@ fn instantiate<'a>(
     let types = bytecode.imports.iter().zip(definitions.clone());
     let types = types.filter_map(|(import, definition)| match (&import.kind, definition) {
         // What does not fit is refused below.
-        (&ImportKind::Func(ty), Definition::Host(host)) => {
+        (&ImportKind::Func(ty, _), Definition::Host(host)) => {
             (*host.ty() == bytecode.types[ty as usize]).then_some(ty)
         }
         _ => None,

@@ -40,7 +40,7 @@ impl ExternType {
     /// The type of what a module imports.
     fn of_import(module: &VerifiedModule, kind: &ImportKind) -> ExternType {
         match *kind {
-            ImportKind::Func(ty) => ExternType::Func(module.module().types[ty as usize].clone()),
+            ImportKind::Func(ty, _) => ExternType::Func(module.module().types[ty as usize].clone()),
             ImportKind::Table(ty) => ExternType::Table(ty),
             ImportKind::Memory(ty) => ExternType::Memory(ty),
             ImportKind::Global(ty) => ExternType::Global(ty),

@@ -97,6 +97,16 @@ pub(crate) fn guest_signature(ty: &FuncType) -> Signature {
     signature
 }
 
+/// The native signature of a leaf function, in the C convention of the target.
+pub(crate) fn leaf_signature(convention: CallConv, ty: &FuncType) -> Signature {
+    let param = |&ty: &ValType| AbiParam::new(clif_type(ty));
+    let mut signature = Signature::new(convention);
+    signature.params.push(AbiParam::new(POINTER));
+    signature.params.extend(ty.params.iter().map(param));
+    signature.returns.extend(ty.results.iter().map(param));
+    signature
+}
+
 /// The signature of what guest code calls when a poll is due. It keeps all registers: another call in
 /// each loop, even if it is never made, would make guest code keep in memory what lives there.
 pub(crate) fn poll_signature() -> Signature {

@@ -6,15 +6,18 @@ use cranelift_codegen::ir::{
     StackSlotKind, Type, types,
 };
 use slotvm_bytecode::limits::IMPORTS_MAX;
+use slotvm_bytecode::module::ImportCall;
 use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
-use slotvm_runtime::native::{FuncRecord, offsets};
+use slotvm_runtime::native::{FuncRecord, LeafFn, offsets};
 use slotvm_ssa::ir::entity::Inst;
 
 use super::{Lowering, UnitImport};
 use crate::lower::abi::{self, POINTER};
 
-/// Offsets of records of imported functions are not too large for loads.
+/// Offsets of records of imported functions, and of leaves, are not too large for loads.
 const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize);
+
+const _: () = assert!(size_of::<LeafFn>() <= size_of::<FuncRecord>());
 
 /// The callee.
 enum Callee {
@@ -24,6 +27,8 @@ enum Callee {
     OwnAt(ir::SigRef, ir::Value),
     /// Code and context of a record.
     Record(ir::SigRef, ir::Value, ir::Value),
+    /// The C function of a leaf, and its first argument.
+    Leaf(ir::SigRef, ir::Value, ir::Value),
 }
 
 impl Lowering<'_, '_> {
@@ -39,9 +44,9 @@ impl Lowering<'_, '_> {
         let args = self.call_args(inst, &callee, ty, area);
         let call = match callee {
             Callee::Own(func) => self.builder.ins().call(func, &args),
-            Callee::OwnAt(sig, code) | Callee::Record(sig, code, _) => {
-                self.builder.ins().call_indirect(sig, code, &args)
-            }
+            Callee::OwnAt(sig, code)
+            | Callee::Record(sig, code, _)
+            | Callee::Leaf(sig, code, _) => self.builder.ins().call_indirect(sig, code, &args),
         };
         match area {
             Some(area) => self.load_results(inst, area),
@@ -69,6 +74,12 @@ impl Lowering<'_, '_> {
             Callee::Own(func) => self.builder.ins().return_call(func, &args),
             Callee::OwnAt(sig, code) | Callee::Record(sig, code, _) => {
                 self.builder.ins().return_call_indirect(sig, code, &args)
+            }
+            // C functions return to their callers.
+            Callee::Leaf(sig, code, _) => {
+                let call = self.builder.ins().call_indirect(sig, code, &args);
+                let results = self.builder.inst_results(call).to_vec();
+                self.builder.ins().return_(&results)
             }
         };
     }
@@ -108,12 +119,35 @@ impl Lowering<'_, '_> {
         if func >= self.module.n_imported_funcs() {
             return self.own_callee(func, ty);
         }
+        if self.module.import_call(func) == ImportCall::Leaf {
+            return self.leaf_callee(func, ty);
+        }
         let imports = self.constant_pointer(self.context, offsets::VMCTX_IMPORTS);
         let record = func as i32 * size_of::<FuncRecord>() as i32;
         let entry = self.constant_pointer(imports, record + offsets::FUNC_ENTRY);
         let context = self.constant_pointer(imports, record + offsets::FUNC_CTX);
         let code = self.entered_at(entry, 0);
         Callee::Record(self.signature(ty), code, context)
+    }
+
+    /// A leaf function, which the instance was given for an import: `runtime/src/store/link.rs` accepts nothing else.
+    fn leaf_callee(&mut self, func: u32, ty: u32) -> Callee {
+        let leaves = self.constant_pointer(self.context, offsets::VMCTX_LEAVES);
+        let leaf = func as i32 * size_of::<LeafFn>() as i32;
+        let code = self.constant_pointer(leaves, leaf + offsets::LEAF_CODE);
+        let data = self.constant_pointer(leaves, leaf + offsets::LEAF_DATA);
+        Callee::Leaf(self.leaf_signature(ty), code, data)
+    }
+
+    fn leaf_signature(&mut self, ty: u32) -> ir::SigRef {
+        if let Some(&signature) = self.leaf_signatures.get(&ty) {
+            return signature;
+        }
+        let convention = self.isa().default_call_conv();
+        let signature = abi::leaf_signature(convention, self.func_type(ty));
+        let signature = self.builder.import_signature(signature);
+        self.leaf_signatures.insert(ty, signature);
+        signature
     }
 
     fn own_callee(&mut self, func: u32, ty: u32) -> Callee {
@@ -208,6 +242,7 @@ impl Lowering<'_, '_> {
         let context = match *callee {
             Callee::Own(_) | Callee::OwnAt(..) => self.context,
             Callee::Record(_, _, context) => context,
+            Callee::Leaf(_, _, data) => data,
         };
         // An indirect call has the index after the parameters.
         let params = &self.func.operands(inst)[..ty.params.len()];

@@ -281,6 +281,8 @@ struct Lowering<'a, 'f> {
     conditions: Conditions,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
+    /// Those of leaf functions.
+    leaf_signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
     functions: HashMap<u32, ir::FuncRef>,
     /// The signature of the trap function, imported at the first trap by a call.
@@ -330,6 +332,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             memo: Memo::default(),
             conditions: Conditions::find(func),
             signatures: HashMap::new(),
+            leaf_signatures: HashMap::new(),
             functions: HashMap::new(),
             raise_signature: None,
             poll_signature: None,

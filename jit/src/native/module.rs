@@ -231,7 +231,7 @@ impl NativeModule {
             return Ok(());
         }
         for (import, found) in self.verified.module().imports.iter().zip(imports) {
-            if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
+            if let (&ImportKind::Func(ty, _), &rt::Extern::Func(func)) = (&import.kind, found)
                 && matches!(store.func_target(func), FuncTarget::Host { .. })
             {
                 self.resources.trampolines.keep_import(&self.native, &self.verified, ty)?;

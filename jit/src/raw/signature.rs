@@ -1,24 +1,10 @@
 //! The Rust types of C functions, and the types of bytecode that they stand for.
 
-use slotvm_bytecode::{FuncType, ValType};
+use slotvm_bytecode::FuncType;
 
 use super::context::Context;
-
-mod private {
-    pub trait Sealed {}
-}
-
-/// A parameter of a C function: `i32 u32 i64 u64 f32 f64`.
-pub trait CValue: Copy + private::Sealed + 'static {
-    /// The type of bytecode.
-    const TYPE: ValType;
-}
-
-/// The return type of a C function: nothing, or a [`CValue`].
-pub trait CResult: Copy + private::Sealed + 'static {
-    /// The types of bytecode, one at most.
-    const TYPES: &'static [ValType];
-}
+use crate::api::c_value::private;
+pub use crate::api::c_value::{CResult, CValue};
 
 /// The type of a C function with up to twelve parameters and one result: `unsafe extern "C" fn(*mut Context,
 /// P…) -> R`.
@@ -45,28 +31,6 @@ pub trait CFunction: Copy + private::Sealed + 'static {
     unsafe fn from_pointer(pointer: *const u8) -> Self;
 }
 
-macro_rules! c_values {
-    ($($ty:ident $variant:ident)*) => { $(
-        impl private::Sealed for $ty {}
-
-        impl CValue for $ty {
-            const TYPE: ValType = ValType::$variant;
-        }
-
-        impl CResult for $ty {
-            const TYPES: &'static [ValType] = &[ValType::$variant];
-        }
-    )* };
-}
-
-c_values! { i32 I32 u32 I32 i64 I64 u64 I64 f32 F32 f64 F64 }
-
-impl private::Sealed for () {}
-
-impl CResult for () {
-    const TYPES: &'static [ValType] = &[];
-}
-
 macro_rules! c_functions {
     ($($param:ident)*) => {
         impl<$($param: CValue,)* R: CResult> private::Sealed
@@ -76,7 +40,7 @@ macro_rules! c_functions {
             for unsafe extern "C" fn(*mut Context, $($param),*) -> R
         {
             fn ty_of() -> FuncType {
-                FuncType::new([$($param::TYPE),*], R::TYPES)
+                FuncType::new([$(<$param as CValue>::TYPE),*], <R as CResult>::TYPES)
             }
 
             fn pointer(self) -> *const u8 {

@@ -6,7 +6,7 @@ use slotvm::{
     Compile, Config, Engine, Error, ExternType, Func, Instance, Limits, Linker, Module, Store,
     Table, Tier, TrapCode, Val,
 };
-use slotvm_bytecode::module::{Func as FuncDef, Import, ImportKind, TableType};
+use slotvm_bytecode::module::{Func as FuncDef, Import, ImportCall, ImportKind, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode, limits};
 
 use crate::alone::alone;
@@ -361,7 +361,7 @@ fn imports(n_types: u32, n_different: u32) -> Vec<u8> {
     let import = |ty: u32| Import {
         module: "m".to_owned(),
         name: ty.to_string(),
-        kind: ImportKind::Func(ty),
+        kind: ImportKind::Func(ty, ImportCall::Ordinary),
     };
     encode(&slotvm_bytecode::Module {
         types: (0..n_types).map(ty).collect(),

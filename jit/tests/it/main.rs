@@ -25,6 +25,7 @@ mod interrupt;
 mod layers;
 #[cfg(feature = "jit")]
 mod lazy;
+mod leaf;
 mod limiter;
 mod limits;
 mod linking;

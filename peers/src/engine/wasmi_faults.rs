@@ -11,7 +11,7 @@ pub(crate) fn may_crash(module: &Module) -> bool {
 /// Whether a function of the host may be called by a tail call. It then loses its stack pointer.
 fn may_tail_call_host(module: &Module) -> bool {
     let n_imported =
-        module.imports.iter().filter(|import| matches!(import.kind, ImportKind::Func(_))).count();
+        module.imports.iter().filter(|import| matches!(import.kind, ImportKind::Func(..))).count();
     n_imported > 0
         && insts(module).flatten().any(|inst| match inst.op {
             Op::ReturnCall => (inst.imm.low() as usize) < n_imported,

@@ -177,7 +177,7 @@ impl Store {
             *func = self.bind_host_func(*func, id)?;
         }
         let imported = (&self.funcs, &imported[..]);
-        let funcs = InstanceFuncs::new(id, ctx.as_ptr(), entries, module.n_funcs(), imported);
+        let funcs = InstanceFuncs::new(id, ctx.as_ptr(), entries, &module, imported);
         self.count_funcs(module.n_funcs() - module.n_imported_funcs())?;
         let func_handle = |func| funcs.handle(&self.funcs, &module, &type_ids, func).cell();
         for &func in module.referenced_funcs() {

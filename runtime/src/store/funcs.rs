@@ -9,8 +9,9 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::ImportCall;
 
-use crate::context::{FuncRecord, Shared, VmCtx};
+use crate::context::{FuncRecord, LeafFn, Shared, VmCtx};
 use crate::entities::FuncHandle;
 use crate::entities::InstanceId;
 use crate::pinned::Pinned;
@@ -92,6 +93,15 @@ impl Funcs {
         self.kinds.borrow()[func.index()]
     }
 
+    /// The C function of a host function that is a leaf.
+    pub(crate) fn leaf(&self, func: FuncHandle) -> Option<LeafFn> {
+        match self.kind(func) {
+            FuncKind::Guest { .. } => None,
+            // SAFETY: the store keeps its host functions, and nothing of one but its entry is ever written.
+            FuncKind::Host(callee) => unsafe { (*callee).f.leaf },
+        }
+    }
+
     /// The kind, for callers with exclusive access to the store.
     #[inline]
     pub(crate) fn kind_mut(&mut self, func: FuncHandle) -> FuncKind {
@@ -110,6 +120,8 @@ pub(crate) struct InstanceFuncs {
     handles: Pinned<[u64]>,
     /// The records of the imported functions.
     imports: Pinned<[FuncRecord]>,
+    /// The functions of the imports that are leaves, by their index; empty if none is one.
+    leaves: Pinned<[LeafFn]>,
 }
 
 impl InstanceFuncs {
@@ -119,16 +131,18 @@ impl InstanceFuncs {
         instance: InstanceId,
         ctx: *mut VmCtx,
         entries: *const AtomicPtr<u8>,
-        n_funcs: u32,
+        module: &VerifiedModule,
         (funcs, imported): (&Funcs, &[FuncHandle]),
     ) -> InstanceFuncs {
-        let mut handles = vec![0; n_funcs as usize].into_boxed_slice();
+        let mut handles = vec![0; module.n_funcs() as usize].into_boxed_slice();
         for (cell, func) in handles.iter_mut().zip(imported) {
             *cell = func.cell();
         }
         let handles = Pinned::from_box(handles);
         let imports: Box<[_]> = imported.iter().map(|&func| funcs.record(func)).collect();
-        InstanceFuncs { instance, ctx, entries, handles, imports: Pinned::from_box(imports) }
+        let imports = Pinned::from_box(imports);
+        let leaves = Pinned::from_box(leaves(module, funcs, imported));
+        InstanceFuncs { instance, ctx, entries, handles, imports, leaves }
     }
 
     /// Returns the value of [`VmCtx::func_handles`].
@@ -139,6 +153,11 @@ impl InstanceFuncs {
     /// Returns the value of [`VmCtx::imports`].
     pub(crate) fn first_import(&self) -> *const FuncRecord {
         self.imports.first()
+    }
+
+    /// Returns the value of [`VmCtx::leaves`].
+    pub(crate) fn first_leaf(&self) -> *const LeafFn {
+        if self.leaves.len() == 0 { std::ptr::null() } else { self.leaves.first() }
     }
 
     /// The address of the handle of a function.
@@ -185,4 +204,17 @@ impl InstanceFuncs {
         unsafe { *self.at(func) = handle.cell() };
         handle
     }
+}
+
+/// The functions of the imports that are leaves, by their index; none if none is one.
+fn leaves(module: &VerifiedModule, funcs: &Funcs, imported: &[FuncHandle]) -> Box<[LeafFn]> {
+    let is_leaf = |func: u32| module.import_call(func) == ImportCall::Leaf;
+    if !(0..module.n_imported_funcs()).any(is_leaf) {
+        return Box::default();
+    }
+    let leaf = |(i, &func): (u32, &FuncHandle)| match is_leaf(i) {
+        true => funcs.leaf(func).expect("`Imports::check` has found that it is a leaf"),
+        false => LeafFn::NONE,
+    };
+    (0..).zip(imported).map(leaf).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 use super::Store;
 use super::called_from::{CalledFrom, NativePlace};
-use crate::context::HostCtx;
+use crate::context::{HostCtx, LeafFn};
 use crate::entities::InstanceId;
 use crate::error::Error;
 
@@ -20,6 +20,8 @@ pub struct HostFn {
     /// Calls the closure from native code. It is made for the closure's type, which may therefore become a
     /// part of it: a second call would be half of what a short host function costs.
     pub(super) native: unsafe extern "C" fn(*mut HostCtx, *mut u64, usize) -> u32,
+    /// The C function that native code may call instead.
+    pub(super) leaf: Option<LeafFn>,
 }
 
 impl HostFn {
@@ -28,7 +30,26 @@ impl HostFn {
     where
         F: Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
     {
-        HostFn { f: Arc::new(f), native: host_call::<F> }
+        HostFn { f: Arc::new(f), native: host_call::<F>, leaf: None }
+    }
+
+    /// The same function, which imports that are leaves accept: native code calls `leaf` instead of the closure.
+    ///
+    /// # Safety
+    /// In every store that it is made a function of by [`Store::new_trusted_host_func`], `leaf.code` is a function of the C
+    /// convention whose parameters are a pointer and those of the type, and whose result is that of the type. Called with
+    /// `leaf.data` first, on any thread and with any parameters, it does what the closure does, as long as the store lives:
+    /// it returns, and neither calls guest code nor touches the store. It takes at most
+    /// [`LEAF_STACK_BYTES_MAX`](crate::limits::LEAF_STACK_BYTES_MAX) bytes of stack.
+    #[doc(hidden)]
+    #[must_use]
+    pub unsafe fn with_leaf(self, leaf: LeafFn) -> HostFn {
+        HostFn { leaf: Some(leaf), ..self }
+    }
+
+    /// Whether imports that are leaves accept it.
+    pub fn is_leaf(&self) -> bool {
+        self.leaf.is_some()
     }
 
     /// Calls it, in the place of a function that was made around it.

@@ -51,6 +51,11 @@ impl Store {
         self.new_host_record(ty, f, instance)
     }
 
+    /// Whether imports that are leaves accept a function.
+    pub(crate) fn is_leaf(&self, func: FuncHandle) -> bool {
+        self.funcs.leaf(func).is_some()
+    }
+
     /// Makes a record for a host function that is bound to the instance that imports it.
     pub(crate) fn bind_host_func(
         &mut self,

@@ -137,6 +137,7 @@ impl Instance {
         ctx.type_ids = self.type_ids.first();
         ctx.func_handles = self.funcs.first_handle();
         ctx.imports = self.funcs.first_import();
+        ctx.leaves = self.funcs.first_leaf();
         ctx.frame_sp = frame_sp;
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that what a module is given is what it imports.
 
-use slotvm_bytecode::VerifiedModule;
-use slotvm_bytecode::module::{GlobalType, Import, ImportKind, MemoryType, TableType};
+use slotvm_bytecode::module::{GlobalType, Import, ImportCall, ImportKind, MemoryType, TableType};
+use slotvm_bytecode::{FuncType, VerifiedModule};
 
 use crate::entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::LinkError;
@@ -45,8 +45,9 @@ impl Imports {
 
 fn fits(store: &Store, module: &VerifiedModule, kind: &ImportKind, found: Extern) -> bool {
     match (kind, found) {
-        (&ImportKind::Func(ty), Extern::Func(func)) => {
+        (&ImportKind::Func(ty, call), Extern::Func(func)) => {
             module.module().types[ty as usize] == *store.func_type(func)
+                && (call != ImportCall::Leaf || store.is_leaf(func))
         }
         (&ImportKind::Table(ty), Extern::Table(table)) => {
             // Who imports a table may write it.
@@ -84,7 +85,9 @@ impl LinkError {
 fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Extern) -> LinkError {
     let expected = import_text(module, import);
     let found = match found {
-        Extern::Func(func) => format!("function {}", store.func_type(func)),
+        Extern::Func(func) => {
+            func_text(if store.is_leaf(func) { "leaf" } else { "" }, store.func_type(func))
+        }
         Extern::Table(table) if store.table(table).is_constant() => {
             let ty = table_text(store.table(table).ty());
             format!("{ty} whose elements are constant, since its module does not export it")
@@ -98,11 +101,15 @@ fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Exte
 
 fn import_text(module: &VerifiedModule, import: &Import) -> String {
     match import.kind {
-        ImportKind::Func(ty) => format!("function {}", module.module().types[ty as usize]),
+        ImportKind::Func(ty, call) => func_text(call.word(), &module.module().types[ty as usize]),
         ImportKind::Table(ty) => table_text(ty),
         ImportKind::Memory(ty) => memory_text(ty),
         ImportKind::Global(ty) => global_text(ty),
     }
+}
+
+fn func_text(mark: &str, ty: &FuncType) -> String {
+    format!("{mark}{}function {ty}", if mark.is_empty() { "" } else { " " })
 }
 
 fn table_text(ty: TableType) -> String {

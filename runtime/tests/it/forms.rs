@@ -269,7 +269,7 @@ fn run(module: Module, size: u64, form: Form) -> (Result<Vec<u64>, TrapCode>, Ve
     let log = Arc::new(Mutex::new(Vec::new()));
     let mut imports = Vec::new();
     for import in &module.module().imports {
-        let ImportKind::Func(ty) = import.kind else { panic!("an import that is no function") };
+        let ImportKind::Func(ty, _) = import.kind else { panic!("an import that is no function") };
         let (ty, log) = (module.module().types[ty as usize].clone(), log.clone());
         let f = HostFn::new(move |call| {
             log.lock().unwrap().extend_from_slice(call.cells);

@@ -176,6 +176,7 @@ fn everything_builds() {
     let mut m = ModuleBuilder::new();
     m.name("all");
     let host = m.import_func("env", "host", &[I64], &[I32, F64]);
+    let leaf = m.import_func_called("env", "leaf", &[I64], &[F64], ImportCall::Leaf);
     let _ = m.import_table("env", "their_table", ExternRef, 0, Some(9));
     let base = m.import_global("env", "base", I32, false);
     m.memory("memory", 1, Some(2));
@@ -239,6 +240,7 @@ fn everything_builds() {
     );
     let verified = verify(module).expect("verifies");
     assert_eq!(verified.func_name(0), "host");
+    assert_eq!(verified.import_call(leaf.0), ImportCall::Leaf);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::words;
 use crate::limits;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Global, GlobalType, Import,
-    ImportKind, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, TableType,
+    ImportCall, ImportKind, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, TableType,
 };
 use crate::types::{FuncType, ValType};
 
@@ -288,11 +288,17 @@ impl<'s> Parser<'s> {
         self.check_count(self.module.imports.len() + 1, limits::IMPORTS_MAX, "imports")?;
         let module = self.cursor.string("the name of a module")?;
         let name = self.cursor.string("the name of an import")?;
-        let kind = match self.entity_kind()? {
+        let call = self.import_call();
+        let kind = match call {
+            ImportCall::Ordinary => self.entity_kind()?,
+            _ if self.cursor.take_word(SpaceKind::Func.word()) => EntityKind::Func,
+            _ => return Err(self.cursor.unexpected("`func`")),
+        };
+        let kind = match kind {
             EntityKind::Func => {
                 self.define(SpaceKind::Func, true)?;
                 // Names of parameters are dropped: there are no locals to name.
-                ImportKind::Func(self.signature()?.ty)
+                ImportKind::Func(self.signature()?.ty, call)
             }
             EntityKind::Table => {
                 self.define(SpaceKind::Table, true)?;
@@ -309,6 +315,12 @@ impl<'s> Parser<'s> {
         };
         self.module.imports.push(Import { module, name, kind });
         Ok(())
+    }
+
+    /// `leaf`, or nothing.
+    fn import_call(&mut self) -> ImportCall {
+        let marked = ImportCall::MARKED.into_iter();
+        marked.into_iter().find(|call| self.cursor.take_word(call.word())).unwrap_or_default()
     }
 
     /// `func`, `table`, `memory` or `global`.

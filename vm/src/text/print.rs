@@ -163,7 +163,7 @@ pub(super) fn write_inner_names<'a>(
 /// The index space of an import.
 pub(super) fn kind_of(kind: &ImportKind) -> EntityKind {
     match kind {
-        ImportKind::Func(_) => EntityKind::Func,
+        ImportKind::Func(..) => EntityKind::Func,
         ImportKind::Table(_) => EntityKind::Table,
         ImportKind::Memory(_) => EntityKind::Memory,
         ImportKind::Global(_) => EntityKind::Global,

@@ -11,8 +11,8 @@ use super::print::*;
 use super::tables::Tables;
 use crate::inst::CodeReader;
 use crate::module::{
-    ConstExpr, Data, Elem, ElemItems, EntityKind, GlobalType, Import, ImportKind, MemoryType,
-    SegmentMode, ShapeId, TableType,
+    ConstExpr, Data, Elem, ElemItems, EntityKind, GlobalType, Import, ImportCall, ImportKind,
+    MemoryType, SegmentMode, ShapeId, TableType,
 };
 use crate::op::ImmKind;
 use crate::types::ValType;
@@ -124,7 +124,11 @@ impl<'m> Printer<'m> {
             write_text(out, name);
             out.push(' ');
             match kind {
-                ImportKind::Func(ty) => {
+                ImportKind::Func(ty, call) => {
+                    if *call != ImportCall::Ordinary {
+                        out.push_str(call.word());
+                        out.push(' ');
+                    }
                     let func = self.func(index);
                     func.write_header(out, *ty);
                     func.write_extra_names(extra);

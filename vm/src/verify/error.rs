@@ -41,6 +41,7 @@ rules! {
     DataIndex "data-index" "A data segment index names a data segment.";
     LocalIndex "local-index" "A local index names a local of the function.";
     LabelIndex "label-index" "A label index names a label of the function.";
+    LeafType "leaf-type" "The parameters of a leaf import are numbers, and it has at most one result, a number.";
     TableType "table-type" "A table holds references and its minimum does not exceed its maximum.";
     MemoryType "memory-type" "The minimum of a memory does not exceed its maximum.";
     ConstExpr "const-expr" "A constant expression uses only the instructions allowed in it, reads only immutable globals that come before, and leaves exactly one value of the expected type.";

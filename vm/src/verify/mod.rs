@@ -29,8 +29,8 @@ pub(crate) use {blocks::Blocks, found::Found};
 use crate::constant_tables::{self, ConstantTables};
 use crate::limits;
 use crate::module::{
-    ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
-    SegmentMode, ShapeId, TableType,
+    ElemItems, EntityKind, Func, GlobalType, ImportCall, ImportKind, MemoryType, Module,
+    PAGE_BYTES, SegmentMode, ShapeId, TableType,
 };
 use crate::types::ValType;
 use crate::verified::{FuncSources, Local, ModuleId, VerifiedModule};
@@ -118,7 +118,7 @@ impl IndexSpaces {
         let (mut memories, mut globals) = (Vec::new(), Vec::new());
         for import in &module.imports {
             match import.kind {
-                ImportKind::Func(ty) => funcs.push(ty),
+                ImportKind::Func(ty, _) => funcs.push(ty),
                 ImportKind::Table(ty) => tables.push(ty),
                 ImportKind::Memory(ty) => memories.push(ty),
                 ImportKind::Global(ty) => globals.push(ty),
@@ -194,6 +194,7 @@ fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError
     for (i, &ty) in spaces.funcs.iter().enumerate() {
         check_index(|| Place::Func(i as u32), Rule::TypeIndex, ty, module.types.len())?;
     }
+    check_leaf_imports(module)?;
     for (i, table) in spaces.tables.iter().enumerate() {
         check_table_type(Place::Table(i as u32), table)?;
     }
@@ -207,6 +208,21 @@ fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError
     check_elems(module, spaces)?;
     check_datas(module, spaces)?;
     check_frame_stack(module, spaces)
+}
+
+fn check_leaf_imports(module: &Module) -> Result<(), VerifyError> {
+    let funcs = module.imports.iter().filter_map(|import| match import.kind {
+        ImportKind::Func(ty, call) => Some((&module.types[ty as usize], call)),
+        _ => None,
+    });
+    for (i, (ty, _)) in (0..).zip(funcs).filter(|&(_, (_, call))| call == ImportCall::Leaf) {
+        let is_number = |ty: &ValType| !ty.is_ref() && *ty != ValType::V128;
+        if ty.results.len() > 1 || !ty.params.iter().chain(&ty.results).all(is_number) {
+            let detail = format!("a leaf import cannot have type {ty}");
+            return Err(Place::Func(i).error(Rule::LeafType, detail));
+        }
+    }
+    Ok(())
 }
 
 fn check_table_type(place: Place, table: &TableType) -> Result<(), VerifyError> {

@@ -4,8 +4,8 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use slotvm_bytecode::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, SourcePlace,
-    TableType,
+    Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId,
+    SourcePlace, TableType,
 };
 use slotvm_bytecode::{FuncType, ValType, limits};
 
@@ -46,7 +46,10 @@ fn global_type() -> impl Strategy<Value = GlobalType> {
 
 fn import() -> impl Strategy<Value = Import> {
     let kind = prop_oneof![
-        number().prop_map(ImportKind::Func),
+        (number(), any::<bool>()).prop_map(|(ty, is_leaf)| {
+            let call = if is_leaf { ImportCall::Leaf } else { ImportCall::Ordinary };
+            ImportKind::Func(ty, call)
+        }),
         table_type().prop_map(ImportKind::Table),
         memory_type().prop_map(ImportKind::Memory),
         global_type().prop_map(ImportKind::Global),

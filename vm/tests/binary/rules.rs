@@ -159,7 +159,7 @@ fn cases() -> Vec<Case> {
         in_section(TypeCode, Section::Types, 2, &[1, 1, 0x7a, 0]),
         in_section(Tag, Section::Tables, 2, &[1, 0x70, 2, 0]),
         in_section(Tag, Section::Globals, 2, &[1, 0x7f, 2, 0]),
-        in_section(Tag, Section::Imports, 3, &[1, 0, 0, 4, 0]),
+        in_section(Tag, Section::Imports, 3, &[1, 0, 0, 6, 0]),
         in_section(Tag, Section::Exports, 2, &[1, 0, 4, 0]),
         in_section(Tag, Section::Elems, 1, &[1, 3, 0x70, 0, 0]),
         in_section(Tag, Section::Elems, 3, &[1, 0, 0x70, 2, 0]),

@@ -90,6 +90,7 @@ fn items() {
     );
     let message = "expected `func`, `table`, `memory` or `global`, found `fnc`";
     check("import \"a\" \"b\" fnc g()", 1, 16, message);
+    check("import \"a\" \"b\" leaf memory m 1", 1, 21, "expected `func`, found `memory`");
     let message = "expected imported functions before defined functions";
     check("func f() {}\nimport \"a\" \"b\" func g()", 2, 21, message);
 }

@@ -184,7 +184,7 @@ fn tame_indices(module: &mut Module) {
     let n_types = module.types.len() as u32;
     let n_shapes = module.shapes.len() as u32;
     for import in &mut module.imports {
-        if let ImportKind::Func(ty) = &mut import.kind {
+        if let ImportKind::Func(ty, _) = &mut import.kind {
             *ty %= n_types + 1;
         }
     }

@@ -1,6 +1,8 @@
 //! Meaning of texts: details that the round trip does not cover.
 
-use slotvm_bytecode::module::{ElemItems, Func, SegmentMode, Shape, ShapeId, SourcePlace};
+use slotvm_bytecode::module::{
+    ElemItems, Func, ImportCall, ImportKind, SegmentMode, Shape, ShapeId, SourcePlace,
+};
 use slotvm_bytecode::text::{self, ParseOptions, PrintError, Printer};
 use slotvm_bytecode::{CodeReader, FuncType, Module, ValType, decode, encode, verify};
 
@@ -77,6 +79,26 @@ fn types_and_shapes_are_numbered_by_first_use() {
     assert_eq!(module.shapes, [shape(0, I64), shape(1, F32), shape(1, F64)]);
     let shapes: Vec<u32> = module.funcs[0].labels.iter().map(|label| label.shape.0).collect();
     assert_eq!(shapes, [2, 1, 3]);
+}
+
+#[test]
+fn leaf_imports_are_marked() {
+    let text = "import \"m\" \"leaf\" leaf func leaf(f64) -> i32\nimport \"m\" \"g\" func g()\n";
+    let module = parse(text);
+    let calls = module.imports.iter().map(|import| match import.kind {
+        ImportKind::Func(_, call) => call,
+        _ => panic!("an import that is no function"),
+    });
+    assert_eq!(calls.collect::<Vec<_>>(), [ImportCall::Leaf, ImportCall::Ordinary]);
+    let printed = text::print(&module).unwrap();
+    assert!(printed.starts_with("import \"m\" \"leaf\" leaf func leaf(f64) -> i32\n"), "{printed}");
+    assert_eq!(parse(&printed), module);
+    assert_eq!(decode(&encode(&module)).unwrap(), module);
+    let verified = verify(module).unwrap();
+    assert_eq!(
+        [0, 1].map(|func| verified.import_call(func)),
+        [ImportCall::Leaf, ImportCall::Ordinary]
+    );
 }
 
 #[test]

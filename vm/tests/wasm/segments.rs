@@ -1,8 +1,8 @@
 //! Import of everything except code: types, imports, exports, memories, tables, globals, segments, start.
 
 use slotvm_bytecode::module::{
-    ConstExpr, Data, ElemItems, EntityKind, GlobalType, ImportKind, MemoryType, SegmentMode,
-    TableType,
+    ConstExpr, Data, ElemItems, EntityKind, GlobalType, ImportCall, ImportKind, MemoryType,
+    SegmentMode, TableType,
 };
 use slotvm_bytecode::wasm::Error;
 use slotvm_bytecode::{Imm, Op, ValType, wasm};
@@ -22,10 +22,10 @@ fn imports_keep_their_order_and_kinds() {
         found,
         [
             ("a", "g", &ImportKind::Global(GlobalType { ty: ValType::I64, mutable: true })),
-            ("a", "f", &ImportKind::Func(0)),
+            ("a", "f", &ImportKind::Func(0, ImportCall::Ordinary)),
             ("b", "m", &ImportKind::Memory(MemoryType { min: 1, max: Some(2) })),
             ("b", "t", &ImportKind::Table(table)),
-            ("b", "f", &ImportKind::Func(0)),
+            ("b", "f", &ImportKind::Func(0, ImportCall::Ordinary)),
         ]
     );
 }

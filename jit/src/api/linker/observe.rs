@@ -34,13 +34,17 @@ pub trait HostCallObserver<T: 'static>: Send + Sync {
 }
 
 impl<T: 'static> Linker<T> {
-    /// Lets an observer see all calls of the host functions that are defined so far. Functions of a store are left as
-    /// they are.
+    /// Lets an observer see all calls of the host functions that are defined so far. Functions of a store and leaf
+    /// functions are left as they are.
     #[doc(hidden)]
     pub fn observe_host_funcs(&mut self, observer: Arc<dyn HostCallObserver<T>>) {
         for (module, names) in &mut self.definitions {
             for (name, definition) in names {
                 let Definition::Host(host) = definition else { continue };
+                // Native code calls it by its address.
+                if host.is_leaf() {
+                    continue;
+                }
                 let names: Arc<(String, String)> = Arc::new((module.clone(), name.clone()));
                 let (before, after) = (observer.clone(), observer.clone());
                 let (of_call, of_return) = (names.clone(), names);

@@ -1,13 +1,13 @@
 //! Stand-ins for imported functions that the linker does not define.
 
 use slotvm_bytecode::FuncType;
+use slotvm_bytecode::module::{ImportCall, ImportKind};
 use slotvm_bytecode::printable::Printable;
 use slotvm_runtime::Error;
 
 use super::{Definition, Linker};
 use crate::api::host_func::HostFunc;
 use crate::api::module::Module;
-use crate::api::types::ExternType;
 
 /// Error of a program that called an imported function which the linker does not define. The host's call fails
 /// with it, as an [`Error::Host`], after [`Linker::define_unknown_imports_as_traps`].
@@ -36,7 +36,7 @@ impl UnknownImportError {
 
 impl<T: 'static> Linker<T> {
     /// Provides the functions that a module imports and that this linker lacks. Whoever calls one fails with an
-    /// [`UnknownImportError`]. Memories, tables and globals are not made up.
+    /// [`UnknownImportError`]. Memories, tables, globals and leaf functions are not made up.
     pub fn define_unknown_imports_as_traps(&mut self, module: &Module) {
         self.define_unknown(module, |module, name, ty| {
             let error = UnknownImportError { module: module.to_owned(), name: name.to_owned() };
@@ -45,17 +45,22 @@ impl<T: 'static> Linker<T> {
     }
 
     /// Provides the functions that a module imports and that this linker lacks. They do nothing, and return zeros
-    /// and null. Memories, tables and globals are not made up.
+    /// and null. Memories, tables, globals and leaf functions are not made up.
     pub fn define_unknown_imports_as_default_values(&mut self, module: &Module) {
         self.define_unknown(module, |_, _, ty| HostFunc::dynamic::<T>(ty, |_, _, _| Ok(())));
     }
 
     fn define_unknown(&mut self, module: &Module, make: impl Fn(&str, &str, FuncType) -> HostFunc) {
-        for import in module.imports() {
-            let ExternType::Func(ty) = import.ty() else { continue };
-            let names = self.definitions.entry(import.module().to_owned()).or_default();
-            names.entry(import.name().to_owned()).or_insert_with(|| {
-                Definition::Host(make(import.module(), import.name(), ty.clone()))
+        let bytecode = module.bytecode().module();
+        for import in &bytecode.imports {
+            let ImportKind::Func(ty, call) = import.kind else { continue };
+            if call == ImportCall::Leaf {
+                continue;
+            }
+            let names = self.definitions.entry(import.module.clone()).or_default();
+            names.entry(import.name.clone()).or_insert_with(|| {
+                let ty = bytecode.types[ty as usize].clone();
+                Definition::Host(make(&import.module, &import.name, ty))
             });
         }
     }

@@ -175,7 +175,7 @@ impl Maker {
             self.trampolines.entry(native, module, module.func_type_index(func))?;
         }
         for import in &module.module().imports {
-            if let ImportKind::Func(ty) = import.kind {
+            if let ImportKind::Func(ty, _) = import.kind {
                 self.trampolines.to_host(native, module, ty)?;
             }
         }

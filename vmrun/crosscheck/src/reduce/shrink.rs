@@ -68,7 +68,7 @@ pub(super) fn without_unused_funcs(module: &VerifiedModule) -> Option<VerifiedMo
     let mut less = module.module().clone();
     let mut imported = is_used.iter();
     less.imports.retain(|import| match import.kind {
-        ImportKind::Func(_) => *imported.next().expect("imports come first"),
+        ImportKind::Func(..) => *imported.next().expect("imports come first"),
         _ => true,
     });
     let mut defined = is_used[n_imported..].iter();
