@@ -94,6 +94,7 @@ fn config(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Config> {
         canonicalize_nans: true,
         export_everything: true,
         simd_enabled: true,
+        wide_arithmetic_enabled: true,
         relaxed_simd_enabled: false,
         exceptions_enabled: false,
         threads_enabled: false,

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::leb;
-use crate::op::{ImmKind, Op, VECTOR_PREFIX};
+use crate::op::{ImmKind, Op, PAIR_PREFIX, VECTOR_PREFIX};
 use crate::types::ValType;
 
 /// The immediates of an instruction, packed into 64 bits. The packing depends on [`Op::imm_kind`]; the IR and
@@ -159,9 +159,9 @@ pub enum InstError {
     /// The byte is not an opcode.
     #[error("unknown opcode {0:#04x}")]
     UnknownOpcode(u8),
-    /// The byte after `0xfd` is not the second byte of an opcode.
-    #[error("unknown opcode 0xfd {0:#04x}")]
-    UnknownVectorOpcode(u8),
+    /// The byte after `0xfc` or `0xfd` is not the second byte of an opcode.
+    #[error("unknown opcode {0:#04x} {1:#04x}")]
+    UnknownTwoByteOpcode(u8, u8),
     /// A lane index out of range.
     #[error("lane {0} out of range; expected less than {1}")]
     Lane(u32, u32),
@@ -213,17 +213,27 @@ impl<'a> CodeReader<'a> {
         let op = match Op::from_byte(byte) {
             Some(op) => op,
             None if byte == VECTOR_PREFIX => return self.read_vector_inst(),
+            None if byte == PAIR_PREFIX => return self.read_pair_inst(),
             None => return Err(InstError::UnknownOpcode(byte)),
         };
         let imm = self.read_imm(op.imm_kind())?;
         Ok(Inst { op, imm })
     }
 
+    /// Reads the instruction after [`PAIR_PREFIX`].
+    fn read_pair_inst(&mut self) -> Result<Inst, InstError> {
+        let [byte] = self.fixed()?;
+        let op = Op::from_two_bytes(PAIR_PREFIX, byte)
+            .ok_or(InstError::UnknownTwoByteOpcode(PAIR_PREFIX, byte))?;
+        Ok(Inst { op, imm: self.read_imm(op.imm_kind())? })
+    }
+
     /// Reads the instruction after [`VECTOR_PREFIX`].
     #[inline(never)]
     fn read_vector_inst(&mut self) -> Result<Inst, InstError> {
         let [byte] = self.fixed()?;
-        let op = Op::from_second_byte(byte).ok_or(InstError::UnknownVectorOpcode(byte))?;
+        let op = Op::from_two_bytes(VECTOR_PREFIX, byte)
+            .ok_or(InstError::UnknownTwoByteOpcode(VECTOR_PREFIX, byte))?;
         let imm = match op.imm_kind() {
             ImmKind::V128 | ImmKind::Lanes => {
                 let imm = Imm::index(self.offset());

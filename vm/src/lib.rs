@@ -3,8 +3,9 @@
 //! The modules, in the order of data flow:
 //!
 //! * [`op`] is the opcode table, the single source of the instruction set. [`inst`] packs, reads and writes
-//!   instructions. [`numeric`] evaluates numeric instructions and [`vector`] SIMD instructions. [`typing`]
-//!   types the few instructions without a signature in the table. [`reference()`] describes all of them.
+//!   instructions. [`numeric`] evaluates numeric instructions, [`pairs`] those on integers with two results, and
+//!   [`vector`] SIMD instructions. [`typing`] types the few instructions without a signature in the table.
+//!   [`reference()`] describes all of them.
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`], the inverse of [`encode()`]),
 //!   from text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify()`] turns it into a [`VerifiedModule`], the only form that runs. This includes the results of
@@ -24,6 +25,7 @@ pub mod load;
 pub mod module;
 pub mod numeric;
 pub mod op;
+pub mod pairs;
 pub mod parallel;
 pub mod printable;
 pub mod reference;

@@ -8,7 +8,7 @@
 //!
 //! A row is `code Variant "mnemonic" ImmKind {signature} Effect Origin "doc";`. All parts are required:
 //!
-//! * A signature lists the operand types, deepest first, and the result type. An operation on lanes names
+//! * A signature lists the operand types and the result types, deepest first, with commas between results. An operation on lanes names
 //!   them, such as `I8x16`, in place of `V128`, see [`Lanes`]. A float result is `exact` or `nan`, see
 //!   [`Op::makes_nan`]. `special` marks the few opcodes whose types depend on an immediate or on the operand
 //!   stack; [`crate::typing`] types them one by one.
@@ -269,6 +269,23 @@ macro_rules! for_each_op {
         0xf5 I64TruncSatF32U "i64.trunc_sat_f32_u" None {F32 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
         0xf6 I64TruncSatF64S "i64.trunc_sat_f64_s" None {F64 -> I64} Pure Wasm "Converts towards zero, signed; saturates, NaN becomes 0.";
         0xf7 I64TruncSatF64U "i64.trunc_sat_f64_u" None {F64 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
+        // Integers with two results. The first byte is 0xfc. [`crate::pairs`] computes them.
+        0xfc13 I64Add128 "i64.add128" None {I64 I64 I64 I64 -> I64, I64} Pure Wasm "Adds numbers of 128 bits, wrapping. Each has two words, the low one deepest.";
+        0xfc14 I64Sub128 "i64.sub128" None {I64 I64 I64 I64 -> I64, I64} Pure Wasm "Subtracts numbers of 128 bits, wrapping. Each has two words, the low one deepest.";
+        0xfc15 I64MulWideS "i64.mul_wide_s" None {I64 I64 -> I64, I64} Pure Wasm "Multiplies, signed. Pushes the low word of the product, then the high word.";
+        0xfc16 I64MulWideU "i64.mul_wide_u" None {I64 I64 -> I64, I64} Pure Wasm "Multiplies, unsigned. Pushes the low word of the product, then the high word.";
+        0xfc20 I32AddOverflowS "i32.add_overflow_s" None {I32 I32 -> I32, I32} Pure Own "Adds, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc21 I32AddOverflowU "i32.add_overflow_u" None {I32 I32 -> I32, I32} Pure Own "Adds, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
+        0xfc22 I32SubOverflowS "i32.sub_overflow_s" None {I32 I32 -> I32, I32} Pure Own "Subtracts, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc23 I32SubOverflowU "i32.sub_overflow_u" None {I32 I32 -> I32, I32} Pure Own "Subtracts, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
+        0xfc24 I32MulOverflowS "i32.mul_overflow_s" None {I32 I32 -> I32, I32} Pure Own "Multiplies, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc25 I32MulOverflowU "i32.mul_overflow_u" None {I32 I32 -> I32, I32} Pure Own "Multiplies, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
+        0xfc26 I64AddOverflowS "i64.add_overflow_s" None {I64 I64 -> I64, I32} Pure Own "Adds, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc27 I64AddOverflowU "i64.add_overflow_u" None {I64 I64 -> I64, I32} Pure Own "Adds, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
+        0xfc28 I64SubOverflowS "i64.sub_overflow_s" None {I64 I64 -> I64, I32} Pure Own "Subtracts, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc29 I64SubOverflowU "i64.sub_overflow_u" None {I64 I64 -> I64, I32} Pure Own "Subtracts, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
+        0xfc2a I64MulOverflowS "i64.mul_overflow_s" None {I64 I64 -> I64, I32} Pure Own "Multiplies, wrapping. Pushes the result, then 1 if it overflows as a signed number, else 0.";
+        0xfc2b I64MulOverflowU "i64.mul_overflow_u" None {I64 I64 -> I64, I32} Pure Own "Multiplies, wrapping. Pushes the result, then 1 if it overflows as an unsigned number, else 0.";
         // SIMD. The first byte is 0xfd, the second the low byte of the code. [`crate::vector`] computes them.
         0xfd00 V128Load "v128.load" Mem(16) {I32 -> V128} Read Wasm "Pops an address; loads 16 bytes.";
         0xfd01 V128Load8x8S "v128.load8x8_s" Mem(8 extends 1 signed) {I32 -> V128} Read Wasm "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are sign-extended to 16.";
@@ -591,6 +608,17 @@ pub enum Effect {
     Local,
 }
 
+/// The opcodes with a first byte, by their second one.
+macro_rules! second_bytes {
+    ($prefix:ident $($code:literal $variant:ident)*) => {{
+        let mut table = [None; 256];
+        $(if $code >> 8 == $prefix as u32 {
+            table[$code & 0xff] = Some(Op::$variant);
+        })*
+        table
+    }};
+}
+
 macro_rules! define_op {
     ($(
         $code:literal $variant:ident $mnemonic:literal $imm:ident $(($($bytes:tt)*))? {$($sig:tt)*}
@@ -658,17 +686,17 @@ macro_rules! define_op {
             table
         };
 
-        const OP_OF_SECOND_BYTE: [Option<Op>; 256] = {
-            let mut table = [None; 256];
-            $(if $code >= 0x100 {
-                table[$code & 0xff] = Some(Op::$variant);
-            })*
-            table
-        };
+        const PAIR_OF_SECOND_BYTE: [Option<Op>; 256] = second_bytes!(PAIR_PREFIX $($code $variant)*);
+
+        const VECTOR_OF_SECOND_BYTE: [Option<Op>; 256] =
+            second_bytes!(VECTOR_PREFIX $($code $variant)*);
     };
 }
 
 for_each_op!(define_op);
+
+/// The first byte of the two-byte opcodes of integers with two results.
+pub const PAIR_PREFIX: u8 = 0xfc;
 
 /// The first byte of the two-byte SIMD opcodes.
 pub const VECTOR_PREFIX: u8 = 0xfd;
@@ -680,10 +708,14 @@ impl Op {
         OP_OF_BYTE[byte as usize]
     }
 
-    /// Returns the opcode with this byte after [`VECTOR_PREFIX`].
+    /// Returns the opcode with these two bytes, the first of which is [`PAIR_PREFIX`] or [`VECTOR_PREFIX`].
     #[inline]
-    pub const fn from_second_byte(byte: u8) -> Option<Op> {
-        OP_OF_SECOND_BYTE[byte as usize]
+    pub const fn from_two_bytes(first: u8, second: u8) -> Option<Op> {
+        match first {
+            PAIR_PREFIX => PAIR_OF_SECOND_BYTE[second as usize],
+            VECTOR_PREFIX => VECTOR_OF_SECOND_BYTE[second as usize],
+            _ => None,
+        }
     }
 
     /// The encoding of the opcode: one byte, or the two bytes of this number, the higher one first.
@@ -728,9 +760,9 @@ mod tests {
             let [first, second] = op.code().to_be_bytes();
             match first {
                 0 => assert_eq!(Op::from_byte(second), Some(op)),
-                _ => assert_eq!((first, Op::from_second_byte(second)), (VECTOR_PREFIX, Some(op))),
+                _ => assert_eq!(Op::from_two_bytes(first, second), Some(op)),
             }
-            assert_eq!(op.is_vector(), first != 0, "{op:?}");
+            assert_eq!(op.is_vector(), first == VECTOR_PREFIX, "{op:?}");
             assert_eq!(Op::from_mnemonic(op.mnemonic()), Some(op));
             assert_eq!(op as usize, i, "{op:?}");
             if i > 0 {
@@ -743,7 +775,7 @@ mod tests {
     fn there_are_all_vector_operations_of_webassembly_and_their_parts_fit() {
         let vectors = Op::ALL.iter().filter(|op| op.is_vector());
         assert_eq!(vectors.count(), 236);
-        assert_eq!(Op::from_byte(VECTOR_PREFIX), None);
+        assert_eq!([PAIR_PREFIX, VECTOR_PREFIX].map(Op::from_byte), [None; 2]);
         for &op in Op::ALL {
             let names_lanes =
                 matches!(op.imm_kind(), ImmKind::Lane | ImmKind::Lanes | ImmKind::MemLane);

@@ -6,7 +6,7 @@ use crate::op::{Effect, ImmKind, Op};
 use crate::types::ValType;
 
 /// The chapters of the reference: first opcode and title. The opcodes of a chapter are consecutive.
-const CHAPTERS: [(u16, &str); 22] = [
+const CHAPTERS: [(u16, &str); 23] = [
     (0x00, "Control flow"),
     (0x10, "Operand stack"),
     (0x18, "Locals and globals"),
@@ -19,6 +19,7 @@ const CHAPTERS: [(u16, &str); 22] = [
     (0x92, "Integer arithmetic"),
     (0xb6, "Float arithmetic"),
     (0xd2, "Conversions"),
+    (0xfc13, "Integers with two results"),
     (0xfd00, "SIMD: memory accesses"),
     (0xfd0c, "SIMD: constants, shuffles and lanes"),
     (0xfd23, "SIMD: comparisons"),

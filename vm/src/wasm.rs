@@ -5,7 +5,7 @@
 //! [`Module`] with the same meaning. [`crate::verify()`] accepts it as long as it stays within our limits.
 //! Names and source lines are kept.
 //!
-//! WebAssembly 2.0 with tail calls and extended constant expressions is supported. A module that needs
+//! WebAssembly 2.0 with tail calls, extended constant expressions and wide arithmetic is supported. A module that needs
 //! another proposal is rejected, and the error names the proposal (`proposals`).
 
 use wasmparser::{

@@ -1,5 +1,6 @@
 //! Short sequences that front ends emit, for corner cases that random instructions seldom reach.
 
+use slotvm_bytecode::pairs::has_flag;
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use super::{Generator, const_op};
@@ -11,11 +12,12 @@ const SINK_BYTES: i32 = 0x400;
 
 impl Generator<'_> {
     pub(super) fn idiom(&mut self) {
-        match self.choices.below(6) {
+        match self.choices.below(7) {
             0 | 1 => self.rotate_locals(),
             2 => self.load_into_operation(),
             3 => self.store_twice(),
             4 => self.access_last_cell(),
+            5 => self.overflow(),
             _ => self.compare(),
         }
     }
@@ -83,6 +85,27 @@ impl Generator<'_> {
         self.raw(Op::I32Sub, Imm::NONE);
         self.raw(Op::I64Load, Imm::mem(0));
         self.stack.push(ValType::I64);
+    }
+
+    /// A sum, difference or product of two values or of a value and a constant, with the flag on top for what follows, perhaps
+    /// inverted.
+    fn overflow(&mut self) {
+        let flagged: Vec<Op> = Op::ALL.iter().copied().filter(|&op| has_flag(op)).collect();
+        let op = self.choices.pick(&flagged);
+        let ty = op.signature().expect("it has a fixed signature").params[0];
+        self.value(ty);
+        match self.choices.percent(50) {
+            true => self.constant(ty, true),
+            false => {
+                self.value(ty);
+                self.stack.pop();
+            }
+        }
+        self.raw(op, Imm::NONE);
+        if self.choices.percent(30) {
+            self.raw(Op::I32Eqz, Imm::NONE);
+        }
+        self.stack.push(ValType::I32);
     }
 
     /// A comparison of any two values, perhaps of NaNs, perhaps inverted.

@@ -185,11 +185,11 @@ pub(crate) fn opcode(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let fits = |op: &&Op| {
         op.signature() == old.signature()
             && op.imm_kind() == old.imm_kind()
-            && op.is_vector() == old.is_vector()
+            && (op.code() > 0xff) == (old.code() > 0xff)
     };
     let candidates: Vec<&Op> = Op::ALL.iter().filter(fits).collect();
     let new = rng.pick(&candidates).code();
-    match old.is_vector() {
+    match old.code() > 0xff {
         true => code[offset..offset + 2].copy_from_slice(&new.to_be_bytes()),
         false => code[offset] = new as u8,
     }

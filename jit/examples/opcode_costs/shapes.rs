@@ -176,6 +176,15 @@ impl Writer {
             }
         }
         self.emit_or_move(f, params, results);
+        if let &[first, second] = results {
+            // The address comes below the value, which goes through a parameter.
+            for (k, ty) in [second, first].into_iter().enumerate() {
+                let (_, store) = access(ty).expect("pairs are integers");
+                f.local_set(param(ty)).i32_const(0).local_get(param(ty));
+                f.store(store, offset(3) + 8 * k as u32);
+            }
+            return;
+        }
         for &ty in results {
             match access(ty) {
                 Some((_, store)) => f.store(store, offset(3)),

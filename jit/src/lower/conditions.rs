@@ -2,11 +2,12 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use slotvm_bytecode::Op::{self, *};
+use slotvm_bytecode::pairs::has_flag;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Block, Value};
 use slotvm_ssa::ir::irop::Opcode;
 
-/// The comparisons whose results are only conditions of branches, selects and negations in their own blocks. They need
+/// The comparisons and flags of overflow whose results are only conditions of branches, selects and negations in their own blocks. They need
 /// not be made numbers of 32 bits.
 pub(super) struct Conditions {
     /// The block of each value that is one; otherwise [`Conditions::NUMBER`].
@@ -28,10 +29,15 @@ impl Conditions {
                         conditions.blocks[operand.index()] = Self::NUMBER;
                     }
                 }
-                if let Opcode::Op(op) = opcode
-                    && is_comparison(op)
-                {
-                    conditions.blocks[func.result(inst).index()] = block;
+                match opcode {
+                    Opcode::Op(op) if is_comparison(op) => {
+                        conditions.blocks[func.result(inst).index()] = block;
+                    }
+                    Opcode::Op(op) if has_flag(op) => {
+                        let flag = func.results(inst).nth(1).expect("there are two results");
+                        conditions.blocks[flag.index()] = block;
+                    }
+                    _ => {}
                 }
             }
             for edge in func.succ_edges(block) {

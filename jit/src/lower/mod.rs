@@ -30,6 +30,7 @@ pub(crate) mod memory;
 pub(crate) mod names;
 mod numeric;
 pub(crate) mod order;
+mod pairs;
 mod slots;
 mod state;
 pub(crate) mod traps;
@@ -46,6 +47,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::packed_option::ReservedValue;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use slotvm_bytecode::pairs::is_pair;
 use slotvm_bytecode::{Access, Effect, FuncType, Imm, Op, TrapCode, ValType, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::{access_end_max, offsets};
@@ -481,6 +483,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
                 Some(access) => self.lower_vector_access(inst, op, access),
                 None => self.lower_vector(inst, op),
             };
+        }
+        if is_pair(op) {
+            return self.lower_pair(inst, op);
         }
         match op.effect() {
             Effect::Control => self.lower_control(block, inst, op),

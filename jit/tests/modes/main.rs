@@ -5,5 +5,6 @@
 
 mod engines;
 mod numeric;
+mod pairs;
 mod programs;
 mod vectors;

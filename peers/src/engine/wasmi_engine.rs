@@ -32,6 +32,7 @@ impl Wasmi {
     pub(super) fn new() -> Wasmi {
         let mut config = Config::default();
         config.set_max_recursion_depth(2 * FUEL as usize).set_max_stack_height(host::STACK_BYTES);
+        config.wasm_wide_arithmetic(true);
         Wasmi { engine: Engine::new(&config) }
     }
 }

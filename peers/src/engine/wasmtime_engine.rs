@@ -28,7 +28,7 @@ struct Data {
 impl Wasmtime {
     pub(super) fn new() -> Wasmtime {
         let mut config = Config::new();
-        config.max_wasm_stack(host::STACK_BYTES);
+        config.max_wasm_stack(host::STACK_BYTES).wasm_wide_arithmetic(true);
         Wasmtime { engine: Engine::new(&config).expect("the configuration is valid") }
     }
 }

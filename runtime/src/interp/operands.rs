@@ -37,6 +37,9 @@ pub(super) enum ShortC {}
 /// In the next slot.
 pub(super) enum Long {}
 
+/// In the cell that the next slot names.
+pub(super) enum NextCell {}
+
 /// The number of bits by which a number is shifted.
 pub(super) trait Shift {
     const BITS: u32;
@@ -79,6 +82,7 @@ operands! {
     ShortB 1: r r.instr().b as i16 as u64;
     ShortC 1: r r.instr().c as i32 as u64;
     Long 2: r r.data(1);
+    NextCell 2: r r.get(r.slot(1).a);
 }
 
 impl Operand for Acc {

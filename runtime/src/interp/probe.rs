@@ -44,6 +44,10 @@ fn samples() -> impl Iterator<Item = HandlerCode> {
         VectorOp(Op::I16x8ReplaceLane),
         VectorOp(Op::I32x4Bitmask),
         SelectWide,
+        Pair(Op::I64MulWideS, RightIn::Cell),
+        Pair(Op::I32MulOverflowU, RightIn::Long),
+        WidePair(Op::I64Sub128),
+        PairBranch(Op::I64MulOverflowS, RightIn::Cell),
         LoadWide(AddressIn::Plain(In::Cell)),
         StoreWide(AddressIn::Fixed),
     ];
@@ -71,7 +75,7 @@ fn at_end(code: &[Instr; 3]) -> usize {
     let (mut cells, mut memory) = ([1u64; 4], [0u8; 64]);
     let mut state = State::EMPTY;
     let first = code.as_ptr();
-    // SAFETY: the handlers of `samples` touch nothing but the cells that operands name, the memory, and `far` of the
+    // SAFETY: the handlers of `samples` touch nothing but the cells that operands name or that follow those, the memory, and `far` of the
     // state. They go on at the next slot or the one after, which are instructions.
     unsafe {
         let handler = std::mem::transmute::<*const (), Handler>((*first).handler());

@@ -9,6 +9,7 @@ mod host;
 mod linking;
 mod model;
 mod ops;
+mod pairs;
 mod support;
 mod traps;
 mod vectors;

@@ -247,6 +247,12 @@ impl<'f> Editor<'f> {
         self.f.operands[inst.index()].1 = 0;
     }
 
+    /// Makes a constant, given by its cell, without putting it into a block.
+    pub fn make_constant(&mut self, ty: ValType, bits: u64, loc: Loc) -> Inst {
+        let (op, imm) = fold::constant(self.f, ty, bits);
+        self.f.make_inst(Opcode::Op(op), imm, &[], &[ty], loc)
+    }
+
     /// Turns an instruction into another that computes its only result.
     ///
     /// # Panics

@@ -1,10 +1,11 @@
 //! Constant folding: the result of an operation on constants, and the instruction of a constant.
 //!
-//! Both simplification of SSA form and construction on the fly use it. [`slotvm_bytecode::numeric`] defines
-//! the operations.
+//! Both simplification of SSA form and construction on the fly use it. [`slotvm_bytecode::numeric`] and
+//! [`slotvm_bytecode::pairs`] define the operations.
 
 use slotvm_bytecode::numeric::{eval, is_numeric};
 use slotvm_bytecode::op::Signature;
+use slotvm_bytecode::pairs::{self, is_pair};
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use crate::ir::Function;
@@ -26,6 +27,23 @@ pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValTy
         None => false,
     };
     (!may_differ).then_some((results[0], bits))
+}
+
+/// Returns the types and the cells of an operation's two results, if it has two and `cell` has those of its operands.
+pub(crate) fn fold_pair(
+    op: Op,
+    cell: impl Fn(usize) -> Option<u64>,
+) -> Option<[(ValType, u64); 2]> {
+    if !is_pair(op) {
+        return None;
+    }
+    let Signature { params, results } = op.signature().expect("these opcodes have one");
+    let mut operands = [0; 4];
+    for (i, operand) in operands.iter_mut().enumerate().take(params.len()) {
+        *operand = cell(i)?;
+    }
+    let [first, second] = pairs::eval(op, operands);
+    Some([(results[0], first), (results[1], second)])
 }
 
 /// The index of the operand that a `select` returns, by the cell of its condition.
@@ -79,5 +97,16 @@ mod tests {
         let negated = fold(Op::F64Neg, &[Some(negative_nan)]);
         assert_eq!(negated, Some((ValType::F64, f64::NAN.to_bits())));
         assert_eq!(fold(Op::Select, &[zero, zero, Some(1)]), None);
+    }
+
+    #[test]
+    fn pairs_fold_to_two_constants() {
+        let fold = |op, cells: &[Option<u64>]| fold_pair(op, |i| cells[i]);
+        let sum = fold(Op::I64Add128, &[Some(u64::MAX), Some(2), Some(1), Some(3)]);
+        assert_eq!(sum, Some([(ValType::I64, 0), (ValType::I64, 6)]));
+        assert_eq!(fold(Op::I64Add128, &[Some(1), Some(2), Some(1), None]), None);
+        let sum = fold(Op::I32AddOverflowS, &[Some(0x7fff_ffff), Some(1)]);
+        assert_eq!(sum, Some([(ValType::I32, 0x8000_0000), (ValType::I32, 1)]));
+        assert_eq!(fold(Op::I64Add, &[Some(1), Some(2)]), None);
     }
 }

@@ -38,6 +38,7 @@
 
 mod inst;
 mod name;
+mod pairs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;

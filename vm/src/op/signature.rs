@@ -46,7 +46,12 @@ impl Row {
                 );
                 (word.lanes(), if let Some(Nan::nan) = nan { word.float() } else { None })
             }
-            _ => (None, None),
+            [] => (None, None),
+            [(a, _), (b, _)] => {
+                assert!(a.is_integer() && b.is_integer(), "pairs of results are integers");
+                (None, None)
+            }
+            _ => panic!("no more than two results"),
         };
         Row { signature: Some(signature), operand_lanes, result_lanes, nan }
     }
@@ -109,6 +114,10 @@ impl Word {
         })
     }
 
+    const fn is_integer(self) -> bool {
+        matches!(self, Word::I32 | Word::I64)
+    }
+
     /// The type of the floats in a value, if any.
     const fn float(self) -> Option<ValType> {
         match self {
@@ -122,14 +131,14 @@ impl Word {
 /// Makes a [`Row`] of a signature of the table.
 macro_rules! row {
     (special) => { Row::SPECIAL };
-    ($($param:ident)* -> $($result:ident $($nan:ident)?)?) => {
+    ($($param:ident)* -> $($result:ident $($nan:ident)?),*) => {
         Row::new(
             Signature {
                 params: &[$(const { Word::$param.ty() }),*],
-                results: &[$(const { Word::$result.ty() })?],
+                results: &[$(const { Word::$result.ty() }),*],
             },
             &[$(Word::$param),*],
-            &[$((Word::$result, nan!($($nan)?)))?],
+            &[$((Word::$result, nan!($($nan)?))),*],
         )
     };
 }

@@ -249,7 +249,7 @@ impl<'t> Translator<'t> {
                 let ty = imm.low();
                 (Imm::pair(types.id(ty).0, imm.high()), types.get(ty).results.len() as u32)
             }
-            _ => (imm, 1),
+            _ => (imm, op.signature().map_or(1, |signature| signature.results.len() as u32)),
         };
         let Scratch { emitter, found, .. } = &mut *self.scratch;
         found.note(op, imm);

@@ -27,8 +27,8 @@ const GROWTH_MAX: usize = 8;
 const _: () = assert!(BODY_BYTES_MAX <= limits::LABELS_MAX);
 const _: () = assert!(BODY_BYTES_MAX * GROWTH_MAX <= limits::CODE_BYTES_MAX);
 
-/// An operator that pushes an operand and pops none takes two bytes, unless it has several results. So the depth of the
-/// stack is at most half the bytes.
+/// An operator that pushes more operands than it pops pushes one more and takes two bytes, unless it calls a function with
+/// several results. So the depth of the stack is at most half the bytes.
 const _: () = assert!(BODY_BYTES_MAX / 2 <= limits::STACK_OPERANDS_MAX);
 
 /// A module with more bytes of functions is translated at once, since it might have too many shapes: each takes two bytes,

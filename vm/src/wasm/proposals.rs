@@ -2,7 +2,7 @@
 
 use wasmparser::{BinaryReaderError, Validator, WasmFeatures};
 
-/// The supported features: WebAssembly 2.0, tail calls, extended constant expressions.
+/// The supported features: WebAssembly 2.0, tail calls, extended constant expressions, wide arithmetic.
 pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
@@ -12,7 +12,8 @@ pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::MUTABLE_GLOBAL)
     .union(WasmFeatures::SIMD)
     .union(WasmFeatures::TAIL_CALL)
-    .union(WasmFeatures::EXTENDED_CONST);
+    .union(WasmFeatures::EXTENDED_CONST)
+    .union(WasmFeatures::WIDE_ARITHMETIC);
 
 /// A proposal that the import does not support.
 struct Unsupported {
@@ -22,7 +23,7 @@ struct Unsupported {
     base: WasmFeatures,
 }
 
-const UNSUPPORTED: [Unsupported; 17] = {
+const UNSUPPORTED: [Unsupported; 16] = {
     const fn on(name: &'static str, feature: WasmFeatures, base: WasmFeatures) -> Unsupported {
         Unsupported { name, feature, base }
     }
@@ -42,7 +43,6 @@ const UNSUPPORTED: [Unsupported; 17] = {
         alone("legacy exception handling", WasmFeatures::LEGACY_EXCEPTIONS),
         alone("typed function references", REFERENCES),
         on("garbage collection", WasmFeatures::GC, REFERENCES),
-        alone("wide arithmetic", WasmFeatures::WIDE_ARITHMETIC),
         alone("custom page sizes", WasmFeatures::CUSTOM_PAGE_SIZES),
         alone("compact imports", WasmFeatures::COMPACT_IMPORTS),
         alone("memory control", WasmFeatures::MEMORY_CONTROL),

@@ -89,9 +89,6 @@ fn components() {
 
 #[test]
 fn others() {
-    let add = "(func (param i64) local.get 0 local.get 0 local.get 0 local.get 0 i64.add128 \
-               drop drop)";
-    check(&format!("(module {add})"), &["wide arithmetic"]);
     check("(module (memory 1 (pagesize 1)))", &["custom page sizes"]);
     check("(module (type $f (func)) (type $c (cont $f)))", &["stack switching"]);
 }

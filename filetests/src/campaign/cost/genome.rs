@@ -316,7 +316,7 @@ impl<'m> Writer<'m> {
         let lanes = op.n_lanes().unwrap_or(1);
         let lane = u32::from(step.0[2]) % lanes;
         let offset = if step.variant().is_multiple_of(3) { self.round as u32 * 8 } else { 0 };
-        let n_bytes = 1 + usize::from(op.is_vector());
+        let n_bytes = 1 + usize::from(op.code() > 0xff);
         match op.imm_kind() {
             ImmKind::Lanes => {
                 let bytes = u128::from_le_bytes(std::array::from_fn(|i| {

@@ -8,6 +8,7 @@ use super::calls::*;
 use super::control::*;
 use super::memory::*;
 use super::numeric::*;
+use super::pairs::{of_pair, of_pair_branch, of_wide_pair};
 use super::vector::*;
 use crate::interp::dispatch::{Dispatch, Loop, Tail};
 use crate::interp::operands::*;
@@ -24,6 +25,12 @@ pub(in crate::interp) enum HandlerCode {
     ShortBinary(Op, In, Dest),
     /// The same with a long constant.
     LongBinary(Op, In, Dest),
+    /// An operation on two integers with two results. The right operand is in a cell, or a long constant.
+    Pair(Op, RightIn),
+    /// The same with four operands.
+    WidePair(Op),
+    /// A `Pair` that branches if the second result is not zero.
+    PairBranch(Op, RightIn),
     AddScaled(In, Dest),
     AddScaledConst(u32, In, Dest),
     MulAdd(In, Dest),
@@ -197,9 +204,15 @@ impl HandlerCode {
         }
     }
 
+    /// Whether it has two results.
+    pub(in crate::interp) fn makes_pair(self) -> bool {
+        matches!(self, HandlerCode::Pair(..) | HandlerCode::WidePair(_))
+    }
+
     /// Whether it branches by `c`.
     pub(in crate::interp) fn branches(self) -> bool {
-        matches!(self, HandlerCode::Br | HandlerCode::BranchIf(..) | HandlerCode::CountBranch(..))
+        use HandlerCode::*;
+        matches!(self, Br | BranchIf(..) | CountBranch(..) | PairBranch(..))
     }
 
     /// The instruction whose result goes to the accumulator alone, if there is one.
@@ -270,6 +283,11 @@ pub(in crate::interp) fn of<D: Dispatch>(code: HandlerCode) -> Handler {
         HandlerCode::LongBinary(op, In::Acc, Dest::Acc) => {
             of_float_left::<D::Acc<CellB>, D::ToAcc, D>(op)
         }
+        HandlerCode::Pair(op, RightIn::Long) => of_pair::<Long, D>(op),
+        HandlerCode::Pair(op, _) => of_pair::<CellX, D>(op),
+        HandlerCode::WidePair(op) => of_wide_pair::<D>(op),
+        HandlerCode::PairBranch(op, RightIn::Long) => of_pair_branch::<Long, D>(op),
+        HandlerCode::PairBranch(op, _) => of_pair_branch::<NextCell, D>(op),
         HandlerCode::AddScaledConst(bits, In::Cell, to) => of_add_scaled::<CellB, D>(bits, to),
         HandlerCode::AddScaledConst(bits, In::Acc, to) => {
             of_add_scaled::<D::Acc<CellB>, D>(bits, to)

@@ -61,6 +61,9 @@ impl Translator<'_> {
 
     /// Appends a branch that is taken if a condition is not zero.
     fn branch_if(&mut self, condition: Operand) {
+        if self.pair_branch(condition) {
+            return;
+        }
         if let Some(last) = self.maker(condition)
             && let Some((code, a, b)) = comparison(last)
         {

@@ -12,11 +12,13 @@
 mod control;
 mod counts;
 mod operands;
+mod pairs;
 mod values;
 mod vectors;
 
 use std::sync::OnceLock;
 
+use slotvm_bytecode::pairs::is_pair;
 use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
@@ -297,6 +299,7 @@ impl<'a> Translator<'a> {
             }
             Op::MemorySize => self.define(HandlerCode::MemorySize, 0, 0),
             _ if numeric::is_numeric(op) => self.numeric(op),
+            _ if is_pair(op) => self.pair(op),
             _ if op.is_vector() => self.vector(op, imm),
             _ => match op.access() {
                 Some(access) => self.access(access, imm),

@@ -251,7 +251,7 @@ impl Translator<'_> {
         }
     }
 
-    fn next_scratch(&mut self) -> u16 {
+    pub(super) fn next_scratch(&mut self) -> u16 {
         self.scratch += 1;
         self.scratch - 1
     }

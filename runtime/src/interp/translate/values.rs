@@ -110,7 +110,7 @@ impl Translator<'_> {
     fn set_local(&mut self, local: u32, stays: bool) {
         let value = self.pop();
         self.flush_local(local);
-        match self.maker(value) {
+        match self.maker(value).filter(|last| !last.code.makes_pair()) {
             Some(last) => {
                 self.instrs[last.slot].a = local as u16;
                 self.accumulators.overwrite(local);

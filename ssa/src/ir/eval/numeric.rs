@@ -6,6 +6,8 @@
 //! methods, so that one mistake is not made twice: `integers` computes in 128 bits or bit by bit, `floats` on integers
 //! instead of floats, `vectors` on lists of lanes. Tests compare the two definitions.
 //!
+//! Instructions with one result are those of [`eval`], those with two of [`eval_pair`].
+//!
 //! [`eval`] is one match on all opcodes without a default, so that the compiler names a new opcode. Values are bits, as
 //! everywhere in the evaluator: numbers are zero-extended to 128 bits. Every result is defined except the sign and the
 //! payload of NaNs, which the specification leaves open; [`Nans`] chooses them.
@@ -15,11 +17,13 @@ mod floats;
 mod format;
 mod integers;
 mod opcodes;
+mod pairs;
 mod vectors;
 
 pub(super) use conversions::extend_s;
 pub(super) use format::Nans;
 pub(super) use opcodes::eval;
+pub(super) use pairs::eval as eval_pair;
 pub(super) use vectors::{Half, Sign, extend, lanes, replace, splat};
 
 /// A kind of number: an integer of a width in bits, or a float of a format.

@@ -220,6 +220,12 @@ impl<'r> Runner<'r, '_> {
             Opcode::Op(op) if op.is_terminator() || is_call(op) => {
                 return self.control(frame, inst, op, operands);
             }
+            Opcode::Op(op) if let Some(results) = numeric::eval_pair(op, operands) => {
+                for (value, bits) in function.results(inst).zip(results) {
+                    self.bits[frame.base + value.index()] = bits;
+                }
+                return Ok(Next::Inst);
+            }
             Opcode::Op(op) => {
                 let bytes = function.vector_imm(inst);
                 let result = self.op(op, imm, bytes, operands);

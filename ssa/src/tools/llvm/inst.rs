@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use slotvm_bytecode::pairs::is_pair;
 use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
 use super::{Body, line, list, number, result_type, type_name, vector};
@@ -153,6 +154,7 @@ impl Body<'_, '_, '_> {
                 let reference = self.value(f.operands(inst)[0]);
                 self.compare(&format!("icmp eq ptr {reference}, null"));
             }
+            Opcode::Op(op) if is_pair(op) => self.pair(op),
             Opcode::Op(op) => match numeric(op) {
                 Some(how) => self.numeric(how),
                 None => {
@@ -379,7 +381,7 @@ impl Body<'_, '_, '_> {
         self.f.results(self.inst).map(|value| self.f.value_type(value)).collect()
     }
 
-    fn declare(&mut self, name: &str, results: &str, params: &str) {
+    pub(super) fn declare(&mut self, name: &str, results: &str, params: &str) {
         self.declare_as("declare", name, results, params);
     }
 

@@ -86,7 +86,9 @@ impl Inst {
             Op::LocalGet | Op::LocalAddr | Op::GlobalGet | Op::RefFunc | Op::RefNull => Some(0),
             Op::RefIsNull => Some(1),
             Op::Select => Some(3),
-            op if op.effect() == Effect::Pure => Some(op.signature()?.params.len()),
+            op if op.effect() == Effect::Pure => {
+                op.signature().filter(|s| s.results.len() == 1).map(|s| s.params.len())
+            }
             _ => None,
         }
     }

@@ -169,7 +169,6 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("custom-descriptors/ref_cast_desc_eq.wast", &[("custom descriptors", 92)]),
     ("custom-descriptors/ref_get_desc.wast", &[("custom descriptors", 27)]),
     ("custom-descriptors/struct_new_desc.wast", &[("custom descriptors", 26)]),
-    ("wide-arithmetic/wide-arithmetic.wast", &[("wide arithmetic", 101)]),
 ];
 
 /// Files with directives that fail, their lines, and the reasons.

@@ -9,7 +9,8 @@ use super::integers::*;
 use super::vectors::*;
 use super::{Kind, vectors};
 
-/// The result of a numeric instruction on its operands, the deepest one first; `None` if the opcode is not numeric. The
+/// The result of a numeric instruction on its operands, the deepest one first; `None` if the opcode is not numeric or has
+/// two results. The
 /// immediate is the lane, or the 16 indices of a shuffle. Only the bits that an operand's type has matter.
 ///
 /// # Errors
@@ -403,6 +404,14 @@ pub(in crate::ir::eval) fn eval(
         | V128Const | V128Load8Lane | V128Load16Lane | V128Load32Lane | V128Load64Lane
         | V128Store8Lane | V128Store16Lane | V128Store32Lane | V128Store64Lane | V128Load32Zero
         | V128Load64Zero => {
+            return Ok(None);
+        }
+
+        // Those with two results: `pairs` has them.
+        I64Add128 | I64Sub128 | I64MulWideS | I64MulWideU | I32AddOverflowS | I32AddOverflowU
+        | I32SubOverflowS | I32SubOverflowU | I32MulOverflowS | I32MulOverflowU
+        | I64AddOverflowS | I64AddOverflowU | I64SubOverflowS | I64SubOverflowU
+        | I64MulOverflowS | I64MulOverflowU => {
             return Ok(None);
         }
     }))

@@ -3,15 +3,23 @@
 mod by_hand;
 
 use slotvm_bytecode::op::ImmKind;
-use slotvm_bytecode::{Effect, Op, TrapCode, ValType, numeric, vector};
+use slotvm_bytecode::{Effect, Op, TrapCode, ValType, numeric, pairs, vector};
 
-use super::{Nans, eval};
+use super::{Nans, eval, eval_pair};
 use crate::tools::testing::Rng;
 
-/// Whether an instruction computes numbers from numbers alone, by the opcode table.
+/// Whether an instruction computes one number from numbers alone, by the opcode table.
 fn computes(op: Op) -> bool {
-    let has_operands = op.signature().is_some_and(|signature| !signature.params.is_empty());
-    has_operands && matches!(op.effect(), Effect::Pure | Effect::Trap)
+    n_computed(op) == 1
+}
+
+/// How many numbers an instruction computes from numbers alone.
+fn n_computed(op: Op) -> usize {
+    let signature = op.signature().filter(|signature| !signature.params.is_empty());
+    match op.effect() {
+        Effect::Pure | Effect::Trap => signature.map_or(0, |signature| signature.results.len()),
+        _ => 0,
+    }
 }
 
 fn params(op: Op) -> &'static [ValType] {
@@ -32,6 +40,11 @@ fn exactly_the_numeric_opcodes_evaluate() {
         n += u32::from(computes(op));
     }
     assert_eq!(n, 136 + 213);
+    for &op in Op::ALL {
+        let has_two = n_computed(op) == 2;
+        assert_eq!(eval_pair(op, &[3, 2, 1, 0]).is_some(), has_two, "{op:?}");
+        assert_eq!(pairs::is_pair(op), has_two, "{op:?}: so has the other definition");
+    }
 }
 
 // --- Edge values ------------------------------------------------------------------------------------
@@ -237,6 +250,36 @@ fn both_definitions_agree_on_random_operands() {
             let operands: Vec<u128> =
                 params(op).iter().map(|&ty| edges.draw(ty, &mut rng)).collect();
             check(op, imm, &operands);
+        }
+    }
+}
+
+/// Checks that both definitions of an instruction with two results agree.
+fn check_pair(op: Op, operands: &[u128]) {
+    let cells = std::array::from_fn(|i| operands.get(i).map_or(0, |&operand| operand as u64));
+    let expected = pairs::eval(op, cells).map(u128::from);
+    assert_eq!(eval_pair(op, operands), Some(expected), "{op:?} {operands:#x?}");
+}
+
+#[test]
+fn both_definitions_of_two_results_agree() {
+    let edges = Edges::new();
+    let mut rng = Rng(3);
+    for &op in Op::ALL.iter().filter(|&&op| n_computed(op) == 2) {
+        if let &[first, second] = params(op) {
+            for &a in edges.of(first) {
+                edges.of(second).iter().for_each(|&b| check_pair(op, &[a, b]));
+            }
+        }
+        for _ in 0..6_000 {
+            let clean: Vec<u128> = params(op).iter().map(|&ty| edges.draw(ty, &mut rng)).collect();
+            check_pair(op, &clean);
+            let dirty: Vec<u128> = clean
+                .iter()
+                .zip(params(op))
+                .map(|(&operand, ty)| operand | u128::from(rng.next()) << (8 * ty.bytes()))
+                .collect();
+            assert_eq!(eval_pair(op, &dirty), eval_pair(op, &clean), "{op:?} {clean:#x?}");
         }
     }
 }
