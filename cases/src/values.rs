@@ -25,8 +25,8 @@ fn parse(text: &str, ty: ValType) -> Result<u128, String> {
         ValType::F32 => literal::parse_f32(text).map(u128::from),
         ValType::F64 => literal::parse_f64(text).map(u128::from),
         ValType::V128 => literal::parse_u128(text).map_err(String::from),
-        ValType::FuncRef | ValType::ExternRef if text == "null" => Ok(0),
-        ValType::FuncRef | ValType::ExternRef => Err("expected `null`".to_owned()),
+        _ if text == "null" => Ok(0),
+        _ => Err("expected `null`".to_owned()),
     };
     cell.map_err(|message| format!("invalid {ty} `{text}`: {message}"))
 }
@@ -81,7 +81,7 @@ pub fn val(ty: ValType, cell: u128) -> Val {
         ValType::F32 => Val::F32(cell as u32),
         ValType::F64 => Val::F64(cell as u64),
         ValType::V128 => Val::V128(cell.into()),
-        ValType::FuncRef | ValType::ExternRef => Val::default_for(ty),
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref => Val::default_for(ty),
     }
 }
 
@@ -96,5 +96,6 @@ pub fn cell(value: &Val) -> u128 {
         Val::V128(vector) => vector.as_u128(),
         Val::FuncRef(func) => func.is_some().into(),
         Val::ExternRef(object) => object.is_some().into(),
+        Val::Ref(object) => object.is_some().into(),
     }
 }

@@ -99,6 +99,7 @@ pub use api::leaf::{LeafFunc, LeafFunction};
 pub use api::linker::HostCallObserver;
 pub use api::linker::{InstancePre, Linker, UnknownImportError};
 pub use api::module::Module;
+pub use api::rooted::{RootScope, Rooted};
 pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use api::typed::{HostResults, Scalar, TypedFunc, Values};
 pub use api::types::{ExportType, ExternType, ImportType};

@@ -77,6 +77,7 @@ pub use steps::trace::{TraceEvent, TraceFn};
 pub use store::config::StoreConfig;
 pub use store::host::{HostCall, HostFn};
 pub use store::interrupt::{Interruption, UpdateDeadline};
+pub use store::roots::{RootHandle, RootMark};
 pub use store::ticker::Ticker;
 pub use store::{EpochCallback, Store};
 pub use trap::Trap;

@@ -64,6 +64,8 @@ pub struct Function {
     pub slots: Vec<SlotData>,
     /// The frames in which the interpreter goes on after exits. The immediate of an exit is an index.
     pub exits: Vec<FrameState>,
+    /// The number of root cells: [`mod@crate::passes::roots`].
+    pub n_root_cells: u32,
     /// The values that wait at calls whose inlined bodies may have exits, or after which there may be one, in the order of the
     /// calls. Used by inlining, and empty afterwards.
     pub waiting: Vec<WaitingCall>,
@@ -102,7 +104,7 @@ pub struct Function {
 /// Calls a macro with all fields of a function, so that a new one cannot be forgotten.
 macro_rules! with_fields {
     ($call:ident) => {
-        $call!(func name label_names names ty entry slots exits waiting locs vectors ops imms operands operand_pool results inst_locs
+        $call!(func name label_names names ty entry slots exits n_root_cells waiting locs vectors ops imms operands operand_pool results inst_locs
             in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args)
     };
 }

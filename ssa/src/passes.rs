@@ -12,6 +12,7 @@ pub mod if_convert;
 pub mod inline;
 pub mod peephole;
 pub mod pressure;
+pub mod roots;
 pub mod rotate;
 pub mod simplify;
 pub mod simplify_cfg;

@@ -29,6 +29,7 @@ pub mod pairs;
 pub mod parallel;
 pub mod printable;
 pub mod reference;
+pub mod refs;
 pub mod section;
 mod stacks;
 pub mod text;

@@ -72,6 +72,8 @@ macro_rules! for_each_op {
         0x28 TableCopy "table.copy" TableTable {I32 I32 I32 ->} Write Wasm "Pops a length, a source index and a destination index; copies as if through an intermediate buffer.";
         0x29 TableInit "table.init" ElemTable {I32 I32 I32 ->} Write Wasm "Pops a length, an index into the element segment and an index into the table; copies from the segment.";
         0x2a ElemDrop "elem.drop" Elem {->} Write Wasm "Makes the element segment empty.";
+        0x2b RefReinterpretI64 "ref.reinterpret_i64" None {I64 -> Ref} Pure Own "Makes a reference into the embedder's heap of its bits.";
+        0x2c I64ReinterpretRef "i64.reinterpret_ref" None {Ref -> I64} Pure Own "Pushes the bits of a reference into the embedder's heap, which are those of the object until the next call.";
         // Constants.
         0x30 I32Const "i32.const" I32 {-> I32} Pure Wasm "Pushes the constant.";
         0x31 I64Const "i64.const" I64 {-> I64} Pure Wasm "Pushes the constant.";

@@ -20,11 +20,14 @@ pub enum ValType {
     FuncRef = 0x70,
     /// A nullable reference to a host object: an index into a store arena.
     ExternRef = 0x6f,
+    /// A reference into the embedder's own heap: 64 bits that mean nothing to the machine, of which 0 is null. The embedder
+    /// visits and updates all that are in use whenever a program calls.
+    Ref = 0x61,
 }
 
 impl ValType {
     /// All types, in the order of [`ValType::index`].
-    pub const ALL: [ValType; 7] = [
+    pub const ALL: [ValType; 8] = [
         ValType::I32,
         ValType::I64,
         ValType::F32,
@@ -32,6 +35,7 @@ impl ValType {
         ValType::FuncRef,
         ValType::ExternRef,
         ValType::V128,
+        ValType::Ref,
     ];
 
     /// The code in the binary form.
@@ -50,11 +54,12 @@ impl ValType {
             0x7b => ValType::V128,
             0x70 => ValType::FuncRef,
             0x6f => ValType::ExternRef,
+            0x61 => ValType::Ref,
             _ => return None,
         })
     }
 
-    /// A dense number from 0 to 6, for tables indexed by type.
+    /// A dense number from 0 to 7, for tables indexed by type.
     #[inline]
     pub const fn index(self) -> usize {
         match self {
@@ -65,6 +70,7 @@ impl ValType {
             ValType::FuncRef => 4,
             ValType::ExternRef => 5,
             ValType::V128 => 6,
+            ValType::Ref => 7,
         }
     }
 
@@ -78,6 +84,7 @@ impl ValType {
             ValType::V128 => "v128",
             ValType::FuncRef => "funcref",
             ValType::ExternRef => "externref",
+            ValType::Ref => "ref",
         }
     }
 
@@ -94,7 +101,7 @@ impl ValType {
     /// Whether values of the type are references.
     #[inline]
     pub const fn is_ref(self) -> bool {
-        matches!(self, ValType::FuncRef | ValType::ExternRef)
+        matches!(self, ValType::FuncRef | ValType::ExternRef | ValType::Ref)
     }
 
     /// Number of bytes that a number occupies in linear memory. 8 for a reference, which occupies one cell of

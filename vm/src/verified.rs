@@ -115,6 +115,8 @@ pub struct Body {
     /// Accesses through the address of a promotable local, in ascending order of code offset: the
     /// loads and stores that read and write the local itself.
     pub direct: Vec<DirectAccess>,
+    /// Whether any local or operand is a reference into the embedder's heap.
+    pub has_refs: bool,
     /// The size of the function's frame in the frame stack, in bytes, a multiple of 8. The escaping
     /// locals lie in it in ascending order, each in 8 bytes of its own.
     pub frame_bytes: u32,

@@ -49,5 +49,8 @@ fn argument(ty: ValType, choices: &mut Choices<'_>) -> u128 {
         ValType::V128 => u128::from(bits) << 64 | u128::from(choices.bits()),
         ValType::FuncRef => 0,
         ValType::ExternRef => u128::from(bits & 1),
+        // Odd numbers name no object of the host.
+        ValType::Ref if small => 0,
+        ValType::Ref => u128::from(bits | 1),
     }
 }

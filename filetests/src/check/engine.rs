@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use slotvm::{
-    Backtrace, Caller, Engine, Error, Extern, ExternRef, Global, Instance, Memory, Module, Store,
-    Table, Trap, Val,
+    Backtrace, Caller, Engine, Error, Extern, ExternRef, Global, Instance, Memory, Module, Rooted,
+    Store, Table, Trap, Val,
 };
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
@@ -112,8 +112,11 @@ fn call(store: &mut Store<Host>, instance: Instance, case: &Case) -> End {
     let params: Vec<Val> =
         ty.params.iter().zip(&case.args).map(|(&ty, &cell)| argument(store, ty, cell)).collect();
     let mut results: Vec<Val> = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
-    match func.call(store, &params, &mut results) {
-        Ok(()) => End::Returned(results.iter().map(values::cell).collect()),
+    match func.call(&mut *store, &params, &mut results) {
+        Ok(()) => {
+            let known = |value| host::cell(value, &*store, &store.data().heap);
+            End::Returned(results.iter().map(known).collect())
+        }
         Err(error) => end_of(&error),
     }
 }
@@ -123,6 +126,7 @@ fn argument(store: &mut Store<Host>, ty: ValType, cell: u128) -> Val {
         ValType::ExternRef if cell != 0 => {
             Val::ExternRef(Some(ExternRef::new(store, cell).expect("one object fits")))
         }
+        ValType::Ref if cell != 0 => Rooted::new(store, cell as u64).into(),
         _ => values::val(ty, cell),
     }
 }
@@ -162,8 +166,9 @@ fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: 
         module.memories().first().and_then(|_| export(EntityKind::Memory, 0).into_memory());
     let global = |i| export(EntityKind::Global, i).into_global().expect("a global");
     let table = |i| export(EntityKind::Table, i).into_table().expect("a table");
+    let known = |value: &Val| host::cell(value, store, &store.data().heap);
     let elems = |table: Table| {
-        let elem = |i| values::cell(&table.get(store, i).expect("inside the table")) != 0;
+        let elem = |i| known(&table.get(store, i).expect("inside the table")) != 0;
         (0..table.size(store)).map(elem).collect()
     };
     Call {
@@ -171,7 +176,7 @@ fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: 
         fuel: store.get_fuel().ok(),
         polls: store.get_fuel().ok().map(|_| store.data().polls),
         memory: memory.map_or(Vec::new(), |memory| memory.data(store).to_vec()),
-        globals: (0..module.globals().len()).map(|i| values::cell(&global(i).get(store))).collect(),
+        globals: (0..module.globals().len()).map(|i| known(&global(i).get(store))).collect(),
         tables: expose::tables(module).map(|i| elems(table(i))).collect(),
     }
 }
@@ -206,6 +211,7 @@ fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Er
     if ty == FuncType::new([I32, I64], [I64]) {
         return slotvm::Func::wrap(store, |mut caller: Caller<'_, Host>, a: i32, b: i64| {
             let args = [u128::from(a as u32), u128::from(b as u64)];
+            host::collect(&mut caller)?;
             let results = caller.data_mut().call(&args, &[I64]);
             let results = results.map_err(|stop| error(stop, &caller))?;
             Ok::<_, Error>(results[0] as i64)
@@ -213,7 +219,7 @@ fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Er
     }
     let call_ty = ty.clone();
     slotvm::Func::new(store, ty, move |mut caller: Caller<'_, Host>, args, results| {
-        host::call(caller.data_mut(), &call_ty, args, results).map_err(|stop| error(stop, &caller))
+        host::call(&mut caller, &call_ty, args, results, error)
     })
 }
 

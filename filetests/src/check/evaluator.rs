@@ -1,9 +1,12 @@
 //! Runs a case in the evaluator of the IR.
 
+use std::cell::RefCell;
+
 use slotvm_bytecode::{TrapCode, ValType, VerifiedModule};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::eval;
 
+use super::heap::Heap;
 use super::host::{Host, Stop};
 use super::{
     Budget, Call, End, MEMORY_PAGES_MAX, Outcome, Place, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX,
@@ -32,13 +35,15 @@ pub(super) fn run_with_exits(
     case: &Case,
     budgets: &[Budget],
 ) -> Outcome {
-    let mut host = Host::default();
+    let host = RefCell::new(Host::default());
     let has_failed = std::cell::Cell::new(false);
     let imports = eval::Imports {
         host: Box::new(|call| {
             let ty = module.func_type(call.func);
-            let args: Vec<u128> =
-                call.args.iter().zip(&ty.params).map(|(&cell, &ty)| seen(cell, ty)).collect();
+            let mut host = host.borrow_mut();
+            let args = all_seen(call.args, &ty.params, &host.heap);
+            let mut roots = call.roots;
+            host.heap.collect(|visit| roots.visit(visit));
             host.call(&args, &ty.results).map_err(|stop| match stop {
                 Stop::Trap(code) => code,
                 Stop::Fail => {
@@ -75,17 +80,17 @@ pub(super) fn run_with_exits(
         machine.set_polls(plan.limited.then_some(budget.polls));
         let types = &module.func_type(case.func).results;
         let end = match machine.call(case.func, &case.args) {
-            Ok(cells) => End::Returned(all_seen(&cells, types)),
+            Ok(cells) => End::Returned(all_seen(&cells, types, &host.borrow().heap)),
             Err(trap) => end_of(trap),
         };
-        calls.push(state(&machine, module, end));
+        calls.push(state(&machine, module, &host.borrow().heap, end));
     }
     drop(machine);
-    Outcome { start, calls, log: host.log }
+    Outcome { start, calls, log: host.into_inner().log }
 }
 
 /// The observable state after a call.
-fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call {
+fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, heap: &Heap, end: End) -> Call {
     let types: Vec<ValType> = module.globals().iter().map(|global| global.ty).collect();
     let tables = expose::tables(module).map(|i| &machine.tables()[i]);
     Call {
@@ -93,17 +98,21 @@ fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call
         fuel: machine.fuel(),
         polls: machine.polls(),
         memory: machine.memory().to_vec(),
-        globals: all_seen(machine.globals(), &types),
+        globals: all_seen(machine.globals(), &types, heap),
         tables: tables.map(|table| table.elems.iter().map(|&cell| cell != 0).collect()).collect(),
     }
 }
 
 /// Cells in the form of outcomes.
-fn all_seen(cells: &[u128], types: &[ValType]) -> Vec<u128> {
-    cells.iter().zip(types).map(|(&cell, &ty)| seen(cell, ty)).collect()
+fn all_seen(cells: &[u128], types: &[ValType], heap: &Heap) -> Vec<u128> {
+    cells.iter().zip(types).map(|(&cell, &ty)| seen(cell, ty, heap)).collect()
 }
 
-/// References become null or not null.
-fn seen(cell: u128, ty: ValType) -> u128 {
-    if ty.is_ref() { u128::from(cell != 0) } else { cell }
+/// References become null or not null, or what the heap knows of them.
+fn seen(cell: u128, ty: ValType, heap: &Heap) -> u128 {
+    match ty {
+        ValType::Ref => heap.known(cell as u64),
+        _ if ty.is_ref() => u128::from(cell != 0),
+        _ => cell,
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! Functions of any type can be imported. Their behaviour depends only on their arguments.
 
-use slotvm::{UpdateDeadline, Val};
+use slotvm::{AsContext, Caller, Error, Rooted, UpdateDeadline, Val};
 use slotvm_bytecode::{FuncType, TrapCode, ValType};
 
 use slotvm_cases::values;
+
+use super::heap::Heap;
 
 /// Host functions fail if their first argument is this number.
 const FAILS_AT: u128 = 13;
@@ -30,6 +32,7 @@ pub(super) struct Host {
     pub(super) log: Vec<u128>,
     /// The number of polls that let the program continue.
     pub(super) polls: u64,
+    pub(super) heap: Heap,
 }
 
 impl Host {
@@ -44,7 +47,8 @@ impl Host {
         }
     }
 
-    /// Calls an imported function with arguments as cells, references being null or not.
+    /// Calls an imported function with arguments as cells, references being null or not, or what the heap knows of them.
+    /// Results of the type are those of new objects.
     pub(super) fn call(&mut self, args: &[u128], results: &[ValType]) -> Result<Vec<u128>, Stop> {
         self.log.push(args.len() as u128);
         self.log.extend(args);
@@ -60,7 +64,11 @@ impl Host {
             }
         }
         let results = (0..).zip(results);
-        Ok(results.map(|(i, &ty)| result(ty, u64::rotate_left(hash, i))).collect())
+        let result = |(i, &ty)| match (ty, u64::rotate_left(hash, i)) {
+            (ValType::Ref, number) => self.heap.alloc(number).into(),
+            (ty, bits) => result(ty, bits),
+        };
+        Ok(results.map(result).collect())
     }
 }
 
@@ -71,21 +79,45 @@ fn result(ty: ValType, bits: u64) -> u128 {
         ValType::F32 => (bits as i8 as f32 / 4.0).to_bits().into(),
         ValType::F64 => (bits as i16 as f64 / 16.0).to_bits().into(),
         ValType::V128 => u128::from(bits) | u128::from(bits.swap_bytes()) << 64,
-        ValType::FuncRef | ValType::ExternRef => 0,
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref => 0,
     }
 }
 
 /// Calls an imported function with values of an engine.
 pub(super) fn call(
-    host: &mut Host,
+    caller: &mut Caller<'_, Host>,
     ty: &FuncType,
     args: &[Val],
     results: &mut [Val],
-) -> Result<(), Stop> {
-    let args: Vec<u128> = args.iter().map(values::cell).collect();
-    let cells = host.call(&args, &ty.results)?;
+    error: impl Fn(Stop, &Caller<'_, Host>) -> Error,
+) -> Result<(), Error> {
+    collect(caller)?;
+    let args: Vec<u128> = args.iter().map(|arg| cell(arg, &*caller, &caller.data().heap)).collect();
+    let cells = caller.data_mut().call(&args, &ty.results);
+    let cells = cells.map_err(|stop| error(stop, caller))?;
     for ((result, cell), &ty) in results.iter_mut().zip(cells).zip(&ty.results) {
-        *result = values::val(ty, cell);
+        *result = match ty {
+            ValType::Ref => Rooted::new(&mut *caller, cell as u64).into(),
+            _ => values::val(ty, cell),
+        };
     }
-    Ok(())
+    // Handles are roots as well.
+    collect(caller)
+}
+
+/// Moves all objects.
+pub(super) fn collect(caller: &mut Caller<'_, Host>) -> Result<(), Error> {
+    let mut heap = std::mem::take(&mut caller.data_mut().heap);
+    let mut visited = Ok(());
+    heap.collect(|visit| visited = caller.visit_roots(visit));
+    caller.data_mut().heap = heap;
+    visited
+}
+
+/// The cell of a value, as in [`Host::call`].
+pub(super) fn cell(value: &Val, store: impl AsContext, heap: &Heap) -> u128 {
+    match value {
+        Val::Ref(Some(reference)) => heap.known(reference.bits(store)),
+        other => values::cell(other),
+    }
 }

@@ -21,6 +21,7 @@ mod engine;
 mod evaluator;
 mod exits;
 mod expose;
+mod heap;
 mod host;
 mod optimized;
 mod some_passes;

@@ -44,6 +44,7 @@ impl Generator<'_> {
                     let func = MAIN + self.choices.below(self.n_funcs) as u32;
                     self.raw(Op::RefFunc, Imm::index(func));
                 }
+                ValType::Ref => self.new_ref(),
                 _ if ty.is_ref() => self.raw(Op::RefNull, Imm::ref_type(ty)),
                 _ => self.constant(ty, false),
             },
@@ -87,6 +88,9 @@ impl Generator<'_> {
     }
 
     pub(super) fn step(&mut self) {
+        if self.refs && self.choices.percent(25) {
+            return self.ref_step();
+        }
         match self.choices.below(24) {
             0..=4 | 23 => self.numeric(),
             5..=8 => self.local(),
@@ -392,7 +396,7 @@ impl Generator<'_> {
     }
 
     /// A length or an address: small, or arbitrary.
-    fn const_below(&mut self, max: usize) {
+    pub(super) fn const_below(&mut self, max: usize) {
         let value = if self.is_wild() {
             self.choices.pick(&[-1, 0x1_0000, 0x7fff_ffff])
         } else {

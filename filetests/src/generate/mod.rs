@@ -17,6 +17,7 @@
 mod control;
 mod idioms;
 mod insts;
+mod refs;
 
 use std::collections::HashMap;
 
@@ -90,7 +91,8 @@ fn generate_as(bytes: &[u8], is_hot: bool) -> Case {
     let bare = choices.pick(&SlotMode::ALL);
     // A byte that decides nothing else: other modules stay as they are.
     let shares_types = cut & 3 == 3;
-    let mut generator = Generator { shares_types, ..Generator::new(choices, is_hot) };
+    let refs = cut & 12 == 12;
+    let mut generator = Generator { shares_types, refs, ..Generator::new(choices, is_hot) };
     generator.items();
     for func in 0..generator.n_funcs {
         generator.func(func);
@@ -120,6 +122,9 @@ fn argument(choices: &mut Choices<'_>, ty: ValType) -> u128 {
     match ty {
         ValType::FuncRef => 0,
         ValType::ExternRef => choices.below(2) as u128,
+        // No object.
+        ValType::Ref if choices.percent(50) => 0,
+        ValType::Ref => u128::from(choices.bits() | 1),
         ValType::V128 => vector_constant(choices),
         _ => constant(choices, ty).0.into(),
     }
@@ -188,8 +193,9 @@ fn vector_constant(choices: &mut Choices<'_>) -> u128 {
     }
 }
 
-const ALL_TYPES: &[ValType] = &ValType::ALL;
-/// All types except vectors, which come last.
+/// All types except references into the embedder's heap, which come last.
+const ALL_TYPES: &[ValType] = ValType::ALL.split_at(7).0;
+/// And except vectors.
 const SCALAR_TYPES: &[ValType] = ValType::ALL.split_at(6).0;
 const NUM_TYPES: &[ValType] = &[ValType::I32, ValType::I64, ValType::F64, ValType::F32];
 const NUM_TYPES_AND_VECTORS: &[ValType] =
@@ -204,6 +210,8 @@ struct Generator<'a> {
     is_hot: bool,
     /// Whether many functions have the type of the one before, so that indirect calls reach several.
     shares_types: bool,
+    /// Whether there are references into the embedder's heap.
+    refs: bool,
     /// Percentage of choices that may trap or never end.
     wildness: usize,
     /// Whether there are vectors.
@@ -237,6 +245,7 @@ impl<'a> Generator<'a> {
         let is_numeric = |op: &Op| {
             op.imm_kind() == ImmKind::None
                 && !op.is_vector()
+                && !matches!(op, Op::RefReinterpretI64 | Op::I64ReinterpretRef)
                 && op.signature().is_some()
                 && matches!(op.effect(), Effect::Pure | Effect::Trap)
         };
@@ -253,6 +262,7 @@ impl<'a> Generator<'a> {
             n_funcs: 0,
             is_hot,
             shares_types: false,
+            refs: false,
             wildness: 0,
             vectors: false,
             integers: false,
@@ -296,7 +306,10 @@ impl<'a> Generator<'a> {
             let n = 1 + self.choices.below(2);
             self.results = [0, n].map(|n| (0..n).map(|_| self.any_type()).collect());
         }
-        let any = self.func_type();
+        let mut any = self.func_type();
+        if self.refs {
+            any = Generator::object_func_type();
+        }
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
         for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
             let ty = self.type_index(ty);
@@ -359,6 +372,9 @@ impl<'a> Generator<'a> {
             false => self.module.tables.push(ty),
         }
         self.module.tables.push(TableType { elem: ValType::ExternRef, min: 2, max: Some(4) });
+        if self.refs {
+            self.ref_table();
+        }
     }
 
     fn global_items(&mut self) {
@@ -381,6 +397,9 @@ impl<'a> Generator<'a> {
             let ty = GlobalType { ty, mutable };
             self.module.globals.push(Global { ty, init });
             self.globals.push(ty);
+        }
+        if self.refs {
+            self.ref_globals();
         }
         self.budget = self.globals.len() as u32;
         let init = ConstExpr::i32(self.choices.pick(match self.is_hot {
@@ -429,6 +448,9 @@ impl<'a> Generator<'a> {
     }
 
     fn any_type(&mut self) -> ValType {
+        if self.refs && self.choices.percent(25) {
+            return ValType::Ref;
+        }
         if self.integers {
             return self.choices.pick(&[ValType::I32, ValType::I64]);
         }

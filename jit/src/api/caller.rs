@@ -78,6 +78,19 @@ impl<'a, T: 'static> Caller<'a, T> {
         self.store.backtrace()
     }
 
+    /// Calls `visit` with the bits of each reference into the embedder's heap that is not null, wherever it is: in handles
+    /// ([`Rooted`](crate::Rooted)), globals, tables, and in the frames of all guest functions that wait for the host function that runs. What
+    /// it writes is the reference from then on.
+    ///
+    /// Each reference that will be used is visited, and all that are visited are references of this time: what was visited
+    /// before, or has come to be since. A reference that will not be used may be among them. Several may be to one object.
+    ///
+    /// # Errors
+    /// Fails, before anything is visited, if native code waits for its poll, which is no place where references may move.
+    pub fn visit_roots(&mut self, mut visit: impl FnMut(&mut u64)) -> Result<(), Error> {
+        self.store.visit_roots(&mut visit)
+    }
+
     /// Checks for interruption, as guest code does at the head of a loop. Functions that wait or work for long should
     /// call it regularly, and pass the error on.
     ///

@@ -51,12 +51,18 @@ pub struct HostFunc {
 
 impl HostFunc {
     /// A function that handles its cells itself, and leaves results of its type there: zero-extended, and
-    /// references of the store of the call only.
+    /// references of the store of the call only. Handles of references that it makes end with it.
     fn new(
         ty: FuncType,
         f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
     ) -> HostFunc {
-        HostFunc { ty, f: HostFn::new(f) }
+        let f = HostFn::new(move |call| {
+            let mark = call.store.root_mark();
+            let called = f(call);
+            call.store.end_roots(mark);
+            called
+        });
+        HostFunc { ty, f }
     }
 
     /// The same, which imports that are leaves accept: native code calls `leaf` instead of the closure.
@@ -116,6 +122,8 @@ impl HostFunc {
             let mut params = vec![Val::I32(0); ty.params.len()];
             Val::read_cells(&mut params, &ty.params, call.cells, call.store);
             before(Caller::new(call.store, call.instance), &params)?;
+            // References may have changed.
+            Val::write_cells(&params, &ty.params, call.cells, call.store)?;
             let HostCall { store, instance, cells } = call;
             let instance = *instance;
             let called = f.call(&mut HostCall { store, instance, cells });
@@ -124,6 +132,9 @@ impl HostFunc {
                 Val::read_cells(&mut results, &ty.results, cells, store);
             }
             after(Caller::new(store, instance), called.as_ref().map(|()| results.as_slice()));
+            if called.is_ok() {
+                Val::write_cells(&results, &ty.results, cells, store)?;
+            }
             called
         })
     }

@@ -15,6 +15,7 @@ pub(crate) mod linker;
 pub(crate) mod module;
 pub(crate) mod pipeline;
 mod precompiled;
+pub(crate) mod rooted;
 pub(crate) mod store;
 pub(crate) mod typed;
 pub(crate) mod types;

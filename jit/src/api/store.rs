@@ -242,6 +242,14 @@ impl<T: 'static> Store<T> {
         self.inner.set_limiter(move |data| limiter(Embedding::data_mut(data)));
     }
 
+    /// Calls `visit` with each reference into the embedder's heap, see [`Caller::visit_roots`](crate::Caller::visit_roots).
+    ///
+    /// # Errors
+    /// Does not fail: while the embedder has the store, no guest function waits.
+    pub fn visit_roots(&mut self, mut visit: impl FnMut(&mut u64)) -> Result<(), Error> {
+        self.inner.visit_roots(&mut visit)
+    }
+
     /// Lets the interpreter call a function before each instruction, for tools. Native code does not.
     pub fn set_trace(&mut self, trace: Option<TraceFn>) {
         self.inner.set_trace(trace);
@@ -391,6 +399,14 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     /// The embedder's data.
     pub fn data_mut(&mut self) -> &mut T {
         data_mut(self.inner)
+    }
+
+    /// Calls `visit` with each reference into the embedder's heap, see [`Caller::visit_roots`](crate::Caller::visit_roots).
+    ///
+    /// # Errors
+    /// Fails as that does.
+    pub fn visit_roots(&mut self, mut visit: impl FnMut(&mut u64)) -> Result<(), Error> {
+        self.inner.visit_roots(&mut visit)
     }
 
     /// Sets the epoch deadline, see [`Store::set_epoch_deadline`]. The result of an epoch callback is applied

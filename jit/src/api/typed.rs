@@ -6,11 +6,12 @@ use slotvm_bytecode::ValType;
 use slotvm_runtime::{self as rt, Error, FuncHandle};
 
 use crate::api::func::Func;
+use crate::api::rooted::Rooted;
 use crate::api::store::AsContextMut;
 use crate::api::val::{ExternRef, V128, Val};
 
-/// A host type that stands for one guest type: `i32 u32 i64 u64 f32 f64`, [`V128`], `Option<Func>` and
-/// `Option<ExternRef>`. Nobody else makes references of numbers:
+/// A host type that stands for one guest type: `i32 u32 i64 u64 f32 f64`, [`V128`], `Option<Func>`,
+/// `Option<ExternRef>` and `Option<Rooted>`. Nobody else makes references of numbers:
 ///
 /// ```compile_fail,E0061
 /// # use slotvm::{Engine, Func, Scalar, Store};
@@ -175,6 +176,22 @@ impl Scalar for Option<ExternRef> {
     }
 }
 
+impl private::Sealed for Option<Rooted> {}
+
+impl Scalar for Option<Rooted> {
+    const TYPE: ValType = ValType::Ref;
+
+    #[inline]
+    fn from_cells(cells: &[u64], store: &rt::Store, _: Inside) -> Option<Rooted> {
+        Rooted::from_cell(cells[0], store)
+    }
+
+    #[inline]
+    fn to_cells(self, cells: &mut [u64], store: &rt::Store) {
+        cells[0] = self.map_or(0, |object| object.cell(store));
+    }
+}
+
 impl private::Sealed for V128 {}
 
 impl Scalar for V128 {
@@ -193,6 +210,7 @@ impl Scalar for V128 {
 
 values_of_scalar!(Option<Func>);
 values_of_scalar!(Option<ExternRef>);
+values_of_scalar!(Option<Rooted>);
 values_of_scalar!(V128);
 
 impl private::Sealed for () {}

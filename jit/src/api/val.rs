@@ -6,6 +6,7 @@ use slotvm_bytecode::{FuncType, ValType};
 use slotvm_runtime::{self as rt, Error, FuncHandle};
 
 use crate::api::func::Func;
+use crate::api::rooted::Rooted;
 use crate::api::store::{AsContextMut, StoreContext, StoreId};
 
 /// A value of any type.
@@ -25,6 +26,8 @@ pub enum Val {
     FuncRef(Option<Func>),
     /// A reference to a host object, or null.
     ExternRef(Option<ExternRef>),
+    /// A reference into the embedder's heap, or null.
+    Ref(Option<Rooted>),
 }
 
 /// A vector of 128 bits; the lowest ones are lane 0.
@@ -122,6 +125,7 @@ impl Val {
         "a `v128`" V128 v128 unwrap_v128 V128 = std::convert::identity;
         "a function reference" FuncRef func_ref unwrap_func_ref Option<Func> = std::convert::identity;
         "an external reference" ExternRef extern_ref unwrap_extern_ref Option<ExternRef> = std::convert::identity;
+        "a reference into the embedder's heap" Ref rooted unwrap_rooted Option<Rooted> = std::convert::identity;
     }
 
     /// Zero, or the null reference.
@@ -134,6 +138,7 @@ impl Val {
             ValType::V128 => Val::V128(V128(0)),
             ValType::FuncRef => Val::FuncRef(None),
             ValType::ExternRef => Val::ExternRef(None),
+            ValType::Ref => Val::Ref(None),
         }
     }
 
@@ -147,6 +152,7 @@ impl Val {
             Val::V128(_) => ValType::V128,
             Val::FuncRef(_) => ValType::FuncRef,
             Val::ExternRef(_) => ValType::ExternRef,
+            Val::Ref(_) => ValType::Ref,
         }
     }
 
@@ -177,6 +183,7 @@ impl Val {
                 object.store.check(store);
                 object.cell
             }),
+            Val::Ref(object) => object.map_or(0, |object| object.cell(store)),
         }
     }
 
@@ -224,6 +231,7 @@ impl Val {
                 let reference = || ExternRef { store: StoreId::of(store), cell };
                 Val::ExternRef((cell != 0).then(reference))
             }
+            ValType::Ref => Val::Ref(Rooted::from_cell(cell, store)),
         }
     }
 
@@ -288,6 +296,12 @@ impl From<f64> for Val {
 impl From<Func> for Val {
     fn from(func: Func) -> Val {
         Val::FuncRef(Some(func))
+    }
+}
+
+impl From<Rooted> for Val {
+    fn from(object: Rooted) -> Val {
+        Val::Ref(Some(object))
     }
 }
 

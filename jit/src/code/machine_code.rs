@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use cranelift_codegen::binemit::Reloc;
-use cranelift_codegen::ir::{self, ExternalName, Function};
-use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
+use cranelift_codegen::ir::{self, DebugTag, ExternalName, Function};
+use cranelift_codegen::{
+    CompiledCode, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
+};
 use cranelift_module::{ModuleReloc, ModuleRelocTarget};
 
-use crate::code::pctable::{CallSite, PcTable, Place, PlaceId, TrapReason, TrapSite};
+use crate::code::pctable::{CallSite, PcTable, Place, PlaceId, RootSite, TrapReason, TrapSite};
 
 /// An instruction whose address is to be a multiple of a power of two, or the first such address after it that the
 /// alignment of the code permits.
@@ -52,6 +54,8 @@ pub(crate) struct MachineCode {
     pub(crate) calls: Vec<CallSite>,
     /// The places that the place ids of `traps` and `calls` refer to.
     pub(crate) places: Vec<Place>,
+    /// The calls at which references wait. Offsets count from the start of the function.
+    pub(crate) roots: Vec<RootSite>,
     /// Whether there are addresses of this process in the code.
     pub(crate) has_addresses: bool,
 }
@@ -147,9 +151,30 @@ impl MachineCode {
             traps,
             calls,
             places,
+            roots: root_sites(compiled, func),
             has_addresses: false,
         }
     }
+}
+
+/// The calls that bear the list of a safepoint, as the lowering has tagged them.
+fn root_sites(compiled: &CompiledCode, func: &Function) -> Vec<RootSite> {
+    let layout = || compiled.buffer.frame_layout().expect("code has a frame layout");
+    let site = |tags: MachBufferDebugTagList<'_>| {
+        let &[DebugTag::User(list), DebugTag::StackSlot(slot)] = tags.tags else {
+            unreachable!("the lowering tags calls only with lists")
+        };
+        let (layout, data) = (layout(), &func.sized_stack_slots[slot]);
+        RootSite {
+            offset: tags.offset,
+            list,
+            n_cells: data.size / size_of::<u64>() as u32,
+            below: layout.frame_to_fp_offset - layout.stackslots[slot].offset,
+        }
+    };
+    let mut sites: Vec<RootSite> = compiled.buffer.debug_tags().map(site).collect();
+    sites.sort_by_key(|site| site.offset);
+    sites
 }
 
 impl MachineCode {
@@ -190,7 +215,8 @@ impl MachineCode {
         let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
         let (traps, calls, places) = table.part(code);
         let Placing { alignment, anchor } = how;
-        let code = MachineCode { bytes, traps, calls, places, ..MachineCode::default() };
+        let roots = table.roots_of(code);
+        let code = MachineCode { bytes, traps, calls, places, roots, ..MachineCode::default() };
         MachineCode { alignment, anchor, ..code }
     }
 

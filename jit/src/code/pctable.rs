@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use slotvm_bytecode::{TrapCode, VerifiedModule};
+use slotvm_ssa::passes::roots::ALL_CELLS;
 
 /// A place in the bytecode of a module.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,35 @@ pub(crate) struct CallSite {
     pub(crate) place: PlaceId,
 }
 
+/// A call at which references into the embedder's heap wait.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RootSite {
+    /// The return offset.
+    pub(crate) offset: u32,
+    /// The cells that hold references, as the immediate of a safepoint says
+    /// ([`slotvm_ssa::passes::roots`]).
+    pub(crate) list: u32,
+    /// The number of root cells of the function.
+    pub(crate) n_cells: u32,
+    /// The bytes by which they lie below the frame pointer.
+    pub(crate) below: u32,
+}
+
+impl RootSite {
+    /// The site in code that has so many bytes before the site's own.
+    pub(crate) fn moved(&self, bytes: u32) -> RootSite {
+        RootSite { offset: self.offset + bytes, ..*self }
+    }
+
+    /// The addresses of the references in a frame.
+    pub(crate) fn addresses(&self, fp: usize) -> impl Iterator<Item = usize> + use<> {
+        let RootSite { list, n_cells, below, .. } = *self;
+        let is_listed = move |&cell: &u32| list == ALL_CELLS || list >> cell & 1 == 1;
+        let address = move |cell| fp - below as usize + cell as usize * size_of::<u64>();
+        (0..n_cells).filter(is_listed).map(address)
+    }
+}
+
 impl Place {
     /// The place in a list that has so many before the first one of its own list.
     pub(crate) fn moved(&self, n_places: u32) -> Place {
@@ -104,6 +134,8 @@ pub(crate) struct PcTable {
     /// Call sites in ascending order of offset.
     pub(crate) calls: Vec<CallSite>,
     pub(crate) places: Vec<Place>,
+    /// The calls at which references wait, in ascending order of offset.
+    pub(crate) roots: Vec<RootSite>,
 }
 
 /// The tables of a range of code.
@@ -198,6 +230,21 @@ impl PcTable {
         let offset = pc.checked_sub(self.base)? as u32;
         let i = self.calls.binary_search_by_key(&offset, |site| site.offset).ok()?;
         Some(self.calls[i])
+    }
+
+    /// The references that wait at the call that returns to `pc`, if any.
+    pub(crate) fn roots_returning_to(&self, pc: usize) -> Option<RootSite> {
+        let offset = pc.checked_sub(self.base)? as u32;
+        let i = self.roots.binary_search_by_key(&offset, |site| site.offset).ok()?;
+        Some(self.roots[i])
+    }
+
+    /// The calls of a part of the code at which references wait, as if it were alone.
+    pub(crate) fn roots_of(&self, code: &Range<usize>) -> Vec<RootSite> {
+        let (start, end) = ((code.start - self.base) as u32, (code.end - self.base) as u32);
+        let first = self.roots.partition_point(|site| site.offset <= start);
+        let sites = self.roots[first..].iter().take_while(|site| site.offset <= end);
+        sites.map(|site| RootSite { offset: site.offset - start, ..*site }).collect()
     }
 
     /// The traps, calls and places of a part of the code, as if it were alone.

@@ -211,6 +211,7 @@ fn unit_table(
         let first_place = table.places.len() as u32;
         table.places.extend(code.places.iter().map(|place| place.moved(first_place)));
         table.traps.extend(code.traps.iter().map(|site| site.moved(start, first_place)));
+        table.roots.extend(code.roots.iter().map(|site| site.moved(start)));
         table.calls.extend(code.calls.iter().map(|site| site.moved(start, first_place)));
     }
     debug_assert!(table.traps.is_sorted_by_key(|site| site.offset));

@@ -32,7 +32,7 @@ pub(crate) const POINTER: Type = types::I64;
 pub(crate) const fn clif_type(ty: ValType) -> Type {
     match ty {
         ValType::I32 => types::I32,
-        ValType::I64 | ValType::FuncRef | ValType::ExternRef => types::I64,
+        ValType::I64 | ValType::FuncRef | ValType::ExternRef | ValType::Ref => types::I64,
         ValType::F32 => types::F32,
         ValType::F64 => types::F64,
         ValType::V128 => types::I8X16,

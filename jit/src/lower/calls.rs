@@ -33,6 +33,7 @@ enum Callee {
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_call(&mut self, inst: Inst, op: Op) {
+        let list = self.safepoint.take();
         if let Some(access) = self.host_access(inst, op) {
             let value = self.lower_host_access(inst, access);
             value.into_iter().for_each(|value| self.define_result(inst, value));
@@ -48,6 +49,7 @@ impl Lowering<'_, '_> {
             | Callee::Record(sig, code, _)
             | Callee::Leaf(sig, code, _) => self.builder.ins().call_indirect(sig, code, &args),
         };
+        self.list_roots(list, call);
         match area {
             Some(area) => self.load_results(inst, area),
             None => {

@@ -32,6 +32,7 @@ mod numeric;
 pub(crate) mod order;
 mod pairs;
 mod slots;
+mod roots;
 mod state;
 pub(crate) mod traps;
 mod vector;
@@ -273,6 +274,9 @@ struct Lowering<'a, 'f> {
     /// The area for the results of the functions that this one calls, and its size so far.
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
+    root_cells: Option<roots::RootCells>,
+    /// The list of the safepoint whose call comes next.
+    safepoint: Option<u32>,
     extent: bounds::Extent,
     /// The block that defines each value, if checks depend on it.
     block_of: Vec<Block>,
@@ -325,6 +329,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
             context: ir::Value::reserved_value(),
             return_area: None,
             callee_area: None,
+            root_cells: None,
+            safepoint: None,
             slots: Slots::default(),
             extent: bounds::Extent::default(),
             block_of: Vec::new(),
@@ -410,6 +416,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             self.locate(Function::ENTRY, first);
         }
         self.start_slots();
+        self.start_roots();
         self.start_extent();
     }
 
@@ -508,6 +515,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
             IrOp::FramePush => self.lower_frame_push(inst),
             IrOp::FramePop => self.lower_frame_pop(inst),
             IrOp::RefIsFunc => self.lower_ref_is_func(inst),
+            IrOp::Safepoint => self.lower_safepoint(inst),
+            IrOp::RootGet => self.lower_root_get(inst),
+            IrOp::RootSet => self.lower_root_set(inst),
             IrOp::Exit => self.lower_exit(inst),
         }
     }

@@ -95,6 +95,7 @@ impl Lowering<'_, '_> {
             Op::F32DemoteF64 => ins.fdemote(F32, a),
             Op::F64PromoteF32 => ins.fpromote(F64, a),
             Op::I32ReinterpretF32 => ins.bitcast(I32, MemFlagsData::new(), a),
+            Op::RefReinterpretI64 | Op::I64ReinterpretRef => a,
             Op::I64ReinterpretF64 => ins.bitcast(I64, MemFlagsData::new(), a),
             Op::F32ReinterpretI32 => ins.bitcast(F32, MemFlagsData::new(), a),
             Op::F64ReinterpretI64 => ins.bitcast(F64, MemFlagsData::new(), a),

@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
         self.zero_cells(start, n_zeroed);
     }
 
-    fn zero_cells(&mut self, start: ir::Value, n_cells: u32) {
+    pub(super) fn zero_cells(&mut self, start: ir::Value, n_cells: u32) {
         if n_cells == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl Lowering<'_, '_> {
         self.builder.seal_block(done);
     }
 
-    fn frame_flags(&self) -> MemFlagsData {
+    pub(super) fn frame_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.regions.frame))
     }
 

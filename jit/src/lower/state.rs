@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::module::PAGE_BYTES;
-use slotvm_bytecode::{Op, TrapCode};
+use slotvm_bytecode::{Op, TrapCode, ValType};
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::ir::entity::Inst;
 
@@ -89,7 +89,9 @@ impl Lowering<'_, '_> {
     fn lower_global_get(&mut self, inst: Inst, global: u32) {
         let ty = self.module.globals()[global as usize];
         let (cell, offset) = self.global_cell(global);
-        let flags = if ty.mutable { self.context_flags() } else { self.constant_flags() };
+        // The embedder updates references in immutable globals as well.
+        let may_change = ty.mutable || ty.ty == ValType::Ref;
+        let flags = if may_change { self.context_flags() } else { self.constant_flags() };
         let flags = cell_flags(ty.ty, flags);
         let value = self.builder.ins().load(clif_type(ty.ty), flags, cell, offset);
         self.define_result(inst, value);

@@ -11,7 +11,7 @@ use slotvm_bytecode::TrapCode;
 use crate::code::machine_code::Anchor;
 use crate::code::machine_code::MachineCode;
 use crate::code::memory::padding;
-use crate::code::pctable::{CallSite, Place, PlaceId, TrapReason, TrapSite};
+use crate::code::pctable::{CallSite, Place, PlaceId, RootSite, TrapReason, TrapSite};
 
 /// The bytes of code that a chunk is closed at.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -81,13 +81,14 @@ impl Chunk {
         let first_place = all.places.len() as u32;
         all.traps.extend(piece.traps.iter().map(|site| site.moved(start, first_place)));
         all.calls.extend(piece.calls.iter().map(|site| site.moved(start, first_place)));
+        all.roots.extend(piece.roots.iter().map(|site| site.moved(start)));
         all.places.extend(piece.places.iter().map(|place| place.moved(first_place)));
         self.pieces.push(start..all.bytes.len() as u32);
     }
 
     /// The chunk as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let MachineCode { bytes, traps, calls, places, .. } = &self.code;
+        let MachineCode { bytes, traps, calls, places, roots, .. } = &self.code;
         let reason = |reason| match reason {
             TrapReason::HostError => 0,
             TrapReason::Guest(code) => code.number(),
@@ -97,6 +98,7 @@ impl Chunk {
             traps: traps.iter().map(|s| (s.offset, reason(s.reason), s.place.0)).collect(),
             calls: calls.iter().map(|s| (s.offset, s.place.0)).collect(),
             places: places.iter().map(|p| (p.func, p.offset, p.inlined_at.0)).collect(),
+            roots: roots.iter().map(|s| (s.offset, s.list, s.n_cells, s.below)).collect(),
         };
         let mut encoded = postcard::to_stdvec(&tables).expect("lists of numbers have a form");
         encoded.extend(bytes);
@@ -121,7 +123,14 @@ impl Chunk {
             offset,
             inlined_at: PlaceId(inlined_at),
         };
+        let root = |&(offset, list, n_cells, below): &(u32, u32, u32, u32)| RootSite {
+            offset,
+            list,
+            n_cells,
+            below,
+        };
         let mut chunk = Chunk::new();
+        chunk.code.roots = tables.roots.iter().map(root).collect();
         chunk.pieces = tables.pieces.iter().map(piece).collect::<Option<_>>()?;
         chunk.code.traps = tables.traps.iter().map(trap).collect::<Option<_>>()?;
         chunk.code.calls = tables.calls.iter().map(call).collect();
@@ -142,6 +151,9 @@ struct Tables {
     calls: Vec<(u32, u32)>,
     /// Function, code offset, place of the call that it was inlined at.
     places: Vec<(u32, u32, u32)>,
+    /// Return offset of a call at which references wait, their list, the number of root cells, and the bytes by which these
+    /// lie below the frame pointer.
+    roots: Vec<(u32, u32, u32, u32)>,
 }
 
 #[cfg(test)]

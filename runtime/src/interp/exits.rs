@@ -18,7 +18,7 @@ use crate::entities::{FuncHandle, InstanceId};
 use crate::error::{Error, Stop};
 use crate::exit::{Exit, ExitFrame, ExitPlace, WaitingFrame, write};
 use crate::steps::callees::note;
-use crate::steps::code::{BlockStart, CallReturn};
+use crate::steps::code::{BlockStart, CallReturn, FrameRefs};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::state::Landing;
@@ -33,6 +33,13 @@ impl Store {
         let exit = unsafe { &mut (*self.shared_ptr()).exit };
         let taken = std::mem::replace(exit, std::ptr::null());
         (!taken.is_null()).then_some(taken)
+    }
+}
+
+/// Makes references of locals null. An exit writes only those that will be read.
+fn clear_refs(refs: Option<&FrameRefs>, frame: &mut [u64]) {
+    for &cell in refs.map_or(&[][..], |refs| &refs.locals) {
+        frame[cell as usize] = 0;
     }
 }
 
@@ -73,7 +80,9 @@ impl Activation<'_> {
         self.state.pc = &raw const target.running().instrs[slot as usize];
         let end = base + target.n_cells as usize;
         self.make_room(base, end).map_err(|stop| self.at_start(exit, stop))?;
+        let refs = self.module().frame_refs(target);
         let frame = &mut self.store.interp.stack.cells[base..end];
+        clear_refs(refs, frame);
         write(cells, values, frame);
         let [int, float] = accumulators.map(|cell| cell.map_or(0, |cell| frame[cell as usize]));
         let (pc, float) = (self.state.pc, f64::from_bits(float));
@@ -106,7 +115,10 @@ impl Activation<'_> {
             };
             let room = self.make_room(base, end).and_then(|()| {
                 start -= frame.cells.len();
+                // SAFETY: as above.
+                let refs = self.module().frame_refs(unsafe { &*target });
                 let cells = &mut self.store.interp.stack.cells[base..end];
+                clear_refs(refs, cells);
                 write(&frame.cells, &values[start..], cells);
                 self.push_frame(ret, target, args)
             });

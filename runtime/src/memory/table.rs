@@ -164,7 +164,7 @@ impl Table {
         &self.cells[..self.len as usize]
     }
 
-    fn elems_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn elems_mut(&mut self) -> &mut [u64] {
         &mut self.cells[..self.len as usize]
     }
 }

@@ -8,6 +8,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use slotvm_bytecode::refs::WaitingRefs;
+use slotvm_bytecode::{ValType, VerifiedModule};
+
 use super::blocks::Blocks;
 use super::callees::CallSite;
 use super::instr::{Instr, StackOp};
@@ -33,6 +36,26 @@ pub(crate) struct FuncCode {
     pub(crate) offsets: OnceLock<Box<[u32]>>,
     /// Where the interpreter goes on, once native code was left for the function.
     pub(crate) places: OnceLock<Places>,
+    /// The cells of references into the embedder's heap, once somebody has asked.
+    pub(crate) refs: OnceLock<FrameRefs>,
+}
+
+/// The cells of a frame that hold references into the embedder's heap. Before calls, all operands lie in their cells.
+#[derive(Debug)]
+pub(crate) struct FrameRefs {
+    /// Those of locals, at any time.
+    pub(crate) locals: Box<[u32]>,
+    /// Those of operands, while the function waits.
+    pub(crate) waiting: WaitingRefs,
+}
+
+impl FrameRefs {
+    pub(super) fn of(module: &VerifiedModule, func: u32) -> FrameRefs {
+        let body = module.body(func).expect("the function is defined in the module");
+        let locals = (0..).zip(&body.locals).filter(|(_, local)| local.ty == ValType::Ref);
+        let locals = locals.map(|(number, _)| body.local_cell(number)).collect();
+        FrameRefs { locals, waiting: WaitingRefs::of(module, func) }
+    }
 }
 
 impl FuncCode {

@@ -15,7 +15,7 @@ use slotvm_bytecode::VerifiedModule;
 
 use super::blocks::inside;
 use super::callees::{CallSite, Callees};
-use super::code::{CodeOptions, Count, FuncCode, Places, find};
+use super::code::{CodeOptions, Count, FrameRefs, FuncCode, Places, find};
 use super::instr::Instr;
 use super::target::{CallTarget, TargetCode};
 use crate::context::EntryTrampoline;
@@ -214,6 +214,14 @@ impl ModuleCode {
     pub(crate) fn places<'t>(&self, target: &'t CallTarget) -> &'t Places {
         let places = &target.running().places;
         places.get_or_init(|| (self.translation.places)(&self.module, target))
+    }
+
+    /// The cells of references into the embedder's heap in a frame of a function that is interpreted; none if the function
+    /// has no such references.
+    pub(crate) fn frame_refs<'t>(&self, target: &'t CallTarget) -> Option<&'t FrameRefs> {
+        let body = self.module.body(target.func).expect("the module defines it");
+        let refs = || &target.running().refs;
+        body.has_refs.then(|| refs().get_or_init(|| FrameRefs::of(&self.module, target.func)))
     }
 
     /// The instruction that goes on where native code was left.

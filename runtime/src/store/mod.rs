@@ -24,10 +24,12 @@ mod noted;
 mod objects;
 mod pieces;
 mod poll;
+pub(crate) mod roots;
 pub(crate) mod ticker;
 mod types;
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
@@ -55,6 +57,7 @@ use instance::Instance;
 use interrupt::{Interrupts, UpdateDeadline};
 use native::NativeTypes;
 use objects::Objects;
+use roots::Handles;
 use types::Types;
 
 /// A guest function whose native code is to be entered, or a loop of one.
@@ -164,6 +167,8 @@ pub struct Store {
     pub(crate) funcs: Funcs,
     natives: NativeTypes,
     pub(crate) objects: Objects,
+    /// References into the embedder's heap that the embedder has.
+    handles: RefCell<Handles>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) calls: Calls,
     pub(crate) interp: Interpreter,
@@ -264,6 +269,7 @@ impl Store {
             funcs: Funcs::default(),
             natives: NativeTypes::default(),
             objects: Objects::default(),
+            handles: RefCell::default(),
             instances: Vec::new(),
             calls: Calls {
                 n_host_calls: 0,

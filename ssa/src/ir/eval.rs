@@ -35,6 +35,7 @@ mod instantiate;
 mod landing;
 mod memory;
 mod numeric;
+mod roots;
 mod run;
 mod segments;
 mod state;
@@ -44,6 +45,7 @@ use std::fmt;
 use slotvm_bytecode::{TrapCode, VerifiedModule, limits};
 
 use crate::ir::Function;
+pub use roots::Roots;
 use state::Contents;
 pub use state::Table;
 
@@ -94,6 +96,8 @@ pub struct HostCall<'a> {
     pub args: &'a [u128],
     /// The memory of the module; empty if it has none.
     pub memory: &'a mut [u8],
+    /// The references into the embedder's heap.
+    pub roots: Roots<'a>,
 }
 
 /// Runs imported functions. It returns the results as bits, or a trap, which then has the place of the

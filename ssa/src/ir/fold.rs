@@ -26,7 +26,9 @@ pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValTy
         Some(_) => f64::from_bits(bits).is_nan(),
         None => false,
     };
-    (!may_differ).then_some((results[0], bits))
+    // There is no constant for a reference other than null.
+    let has_constant = results[0] != ValType::Ref || bits == 0;
+    (!may_differ && has_constant).then_some((results[0], bits))
 }
 
 /// Returns the types and the cells of an operation's two results, if it has two and `cell` has those of its operands.
@@ -74,7 +76,7 @@ pub(crate) fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
         ValType::I64 => (Op::I64Const, Imm(bits)),
         ValType::F32 => (Op::F32Const, Imm(bits)),
         ValType::F64 => (Op::F64Const, Imm(bits)),
-        ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref => (Op::RefNull, Imm::ref_type(ty)),
         ValType::V128 => (Op::V128Const, f.add_vector(bits.into())),
     }
 }

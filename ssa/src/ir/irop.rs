@@ -17,6 +17,9 @@ macro_rules! for_each_ir_op {
         FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, returns their address; traps if there are fewer.";
         FramePop "frame.pop" Write 0 0 "Gives the immediate's number of bytes back to the frame stack.";
         RefIsFunc "ref.is_func" Pure 1 1 "Whether its operand is a reference to the function of the module that the immediate names: 1 or 0.";
+        Safepoint "safepoint" Write 0 0 "Says which root cells hold references while the call after it waits: the bits of the immediate, or all.";
+        RootGet "root.get" Read 0 1 "Reads the root cell that the immediate names.";
+        RootSet "root.set" Write 1 0 "Writes a reference into the embedder's heap to the root cell that the immediate names.";
         Exit "exit" Control 0 0 "Leaves for the interpreter, which goes on in the frame that the immediate names in the function's list of exits. Takes the values of the frame's places.";
     } };
 }

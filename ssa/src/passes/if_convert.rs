@@ -329,7 +329,7 @@ impl Converter<'_, '_> {
 
 /// Whether values of a type can be selected by a conditional move.
 fn can_be_selected(ty: ValType) -> bool {
-    matches!(ty, ValType::I32 | ValType::I64 | ValType::FuncRef | ValType::ExternRef)
+    matches!(ty, ValType::I32 | ValType::I64) || ty.is_ref()
 }
 
 /// The cost of an operation, about the cycles until its result is there, or none if it is not cheap.

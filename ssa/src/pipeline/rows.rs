@@ -11,6 +11,7 @@ use crate::passes::destruct::destruct;
 use crate::passes::devirtualise::devirtualise;
 use crate::passes::inline::{InlineReport, inline};
 use crate::passes::pressure::pressure;
+use crate::passes::roots::roots;
 use crate::passes::rotate::rotate;
 use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg, version};
 
@@ -56,6 +57,7 @@ pub const TABLE: &[Row] = &[
     row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(devirtualised), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
     row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(rotate(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops that test at their end"),
+    row!(growing "roots": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(roots(f, &mut context.scratch.analyses))), trace_span, "References into the embedder's heap in cells that it visits during calls"),
     row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(pressure(f, context.preserved, &mut context.scratch.analyses))), trace_span, "Slots that would only be spilled marked to stay in memory"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
     row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(forwarded), trace_span, "Values instead of loads of what is known in memory"),
@@ -155,6 +157,10 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("inline", "ssa", "one promotion sees the slots of all functions that were joined"),
     ("inline", "rotate", "the loops of functions that were joined are loops as well"),
     ("rotate", "ssa", "promotion places phis for what copies of blocks write"),
+    ("inline", "roots", "a call that is inlined is no place where references move"),
+    ("rotate", "roots", "copies of blocks call as well"),
+    ("roots", "ssa", "promotion places phis for references that calls define anew"),
+    ("roots", "pressure", "slots are read and written around calls"),
     ("rotate", "pressure", "copies of headers make other values live round a loop"),
     ("pressure", "ssa", "promotion leaves the marked slots alone"),
     ("slots", "ssa", "promotion reads slots"),

@@ -120,7 +120,7 @@ fn type_name(ty: ValType) -> &'static str {
         ValType::I64 => "i64",
         ValType::F32 => "float",
         ValType::F64 => "double",
-        ValType::FuncRef | ValType::ExternRef => "ptr",
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref => "ptr",
         ValType::V128 => "<2 x i64>",
     }
 }
@@ -329,7 +329,7 @@ fn number(ty: ValType, bits: u64) -> String {
             value => format!("0x{:016x}", f64::from(value).to_bits()),
         },
         ValType::F64 => format!("0x{bits:016x}"),
-        ValType::FuncRef | ValType::ExternRef => "null".to_owned(),
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref => "null".to_owned(),
         ValType::V128 => vector(bits.into()),
     }
 }

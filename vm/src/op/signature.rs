@@ -76,6 +76,7 @@ pub(super) enum Word {
     F64,
     V128,
     FuncRef,
+    Ref,
     I8x16,
     I16x8,
     I32x4,
@@ -92,6 +93,7 @@ impl Word {
             Word::F32 => ValType::F32,
             Word::F64 => ValType::F64,
             Word::FuncRef => ValType::FuncRef,
+            Word::Ref => ValType::Ref,
             Word::V128
             | Word::I8x16
             | Word::I16x8

@@ -40,6 +40,10 @@ pub(super) fn check(
             }
             Op::RefFunc => return fail(format!("unknown function {}", inst.imm.low())),
             Op::GlobalGet => match spaces.globals[..n_globals].get(inst.imm.low() as usize) {
+                // Where the result lies may be no place that the embedder visits.
+                Some(global) if global.ty == ValType::Ref => {
+                    return fail(format!("global {} is of type ref", inst.imm.low()));
+                }
                 Some(global) if !global.mutable => stack.push(global.ty),
                 Some(_) => return fail(format!("global {} is mutable", inst.imm.low())),
                 None => {

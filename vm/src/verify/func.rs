@@ -58,6 +58,8 @@ struct Checker<'m, 's> {
     /// Maximum number of cells of the stack while it held such operands.
     stack_cells_max: usize,
     wide: Vec<WideOperands>,
+    /// Whether an operand was a reference into the embedder's heap.
+    has_refs: bool,
     /// The code offset of the instruction being checked.
     offset: u32,
     direct: Vec<DirectAccess>,
@@ -110,6 +112,7 @@ pub(super) fn check(
         n_wide: 0,
         stack_cells_max: 0,
         wide: Vec::new(),
+        has_refs: false,
         offset: 0,
         direct: Vec::new(),
     };
@@ -242,7 +245,8 @@ impl<'m> Checker<'m, '_> {
         direct.retain(|access| escapes[access.local as usize].is_none());
         let stack_max = self.stack_max.max(self.stack_cells_max) as u32;
         let (wide, wide_locals) = (self.wide, wide_runs(&self.locals));
-        Body { locals, wide_locals, stack_max, wide, blocks, succs, direct, frame_bytes }
+        let has_refs = self.has_refs || self.locals.contains(&ValType::Ref);
+        Body { locals, wide_locals, stack_max, wide, blocks, succs, direct, has_refs, frame_bytes }
     }
 }
 

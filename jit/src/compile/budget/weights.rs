@@ -4,7 +4,7 @@
 /// The costs of one instruction of each opcode, in the order of the table of opcodes: executed
 /// instructions and bytes alone, chained, chained with consts, unoptimised, in one pass. Zeros where it is not measured.
 #[rustfmt::skip]
-pub(super) static COSTS: [[u32; 10]; 479] = [
+pub(super) static COSTS: [[u32; 10]; 481] = [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // unreachable
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // nop
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // br
@@ -40,6 +40,8 @@ pub(super) static COSTS: [[u32; 10]; 479] = [
     [89659, 7378, 0, 0, 0, 0, 125063, 10911, 64827, 3097], // table.copy
     [89800, 7378, 0, 0, 0, 0, 125127, 10911, 64590, 3097], // table.init
     [34354, 3684, 0, 0, 0, 0, 73347, 8125, 40718, 1968], // elem.drop
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // ref.reinterpret_i64
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // i64.reinterpret_ref
     [1205, 0, 0, 0, 0, 0, 0, 0, 0, 0], // i32.const
     [2326, 65, 0, 0, 0, 0, 0, 0, 0, 0], // i64.const
     [1964, 55, 0, 0, 0, 0, 6408, 567, 2478, 56], // f32.const

@@ -287,9 +287,12 @@ pub(crate) fn store_cell(
             let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
             b.ins().uextend(types::I64, bits)
         }
-        ValType::I64 | ValType::F64 | ValType::FuncRef | ValType::ExternRef | ValType::V128 => {
-            value
-        }
+        ValType::I64
+        | ValType::F64
+        | ValType::FuncRef
+        | ValType::ExternRef
+        | ValType::Ref
+        | ValType::V128 => value,
     };
     b.ins().store(abi::cell_flags(ty, TRUSTED), bits, cells, at);
 }

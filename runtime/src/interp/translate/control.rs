@@ -195,7 +195,8 @@ impl Translator<'_> {
         };
         let (n_params, n_results) = (n_cells(&ty.params) as u32, n_cells(&ty.results) as u32);
         let args = self.operands.height() - n_params - u32::from(is_indirect);
-        self.flush_from(args);
+        // References that wait lie where the embedder finds them.
+        self.flush_from(if self.body.has_refs { 0 } else { args });
         self.far_end();
         let waits = matches!(op, Op::Call | Op::CallIndirect);
         if !waits {

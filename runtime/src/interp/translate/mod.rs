@@ -210,6 +210,7 @@ impl<'a> Translator<'a> {
             blocks,
             offsets: OnceLock::new(),
             places: OnceLock::new(),
+            refs: OnceLock::new(),
             instrs: self.instrs.into(),
             stack_ops: self.stack_ops.into(),
         };

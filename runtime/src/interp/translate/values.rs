@@ -287,7 +287,9 @@ impl Translator<'_> {
             | Op::I32ReinterpretF32
             | Op::F32ReinterpretI32
             | Op::I64ReinterpretF64
-            | Op::F64ReinterpretI64 => {}
+            | Op::F64ReinterpretI64
+            | Op::RefReinterpretI64
+            | Op::I64ReinterpretRef => {}
             _ if op.signature().is_some_and(|signature| signature.params.len() == 1) => {
                 self.unary(op);
             }

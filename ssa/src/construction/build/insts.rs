@@ -267,7 +267,7 @@ fn memory_ops(ty: ValType) -> (Op, Op) {
         ValType::I64 => (Op::I64Store, Op::I64Load),
         ValType::F32 => (Op::F32Store, Op::F32Load),
         ValType::F64 => (Op::F64Store, Op::F64Load),
-        ValType::FuncRef | ValType::ExternRef | ValType::V128 => {
+        ValType::FuncRef | ValType::ExternRef | ValType::Ref | ValType::V128 => {
             unreachable!("the address of such a local cannot be taken")
         }
     }

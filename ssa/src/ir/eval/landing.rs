@@ -10,7 +10,7 @@ use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::{Entry, Function, WaitingValue};
 
 /// The value of cells that an exit leaves as they are, which may hold anything.
-const UNKNOWN_CELL: u128 = 0xdead_beef_dead_beef_dead_beef_dead_beef;
+pub(super) const UNKNOWN_CELL: u128 = 0xdead_beef_dead_beef_dead_beef_dead_beef;
 
 impl Runner<'_, '_> {
     /// Puts the frames of an exit in the place of the active one.

@@ -6,7 +6,7 @@ use super::instantiate::func_ref;
 use super::memory::Access;
 use super::numeric::{self, Nans};
 use super::state::Contents;
-use super::{HostCall, Trap};
+use super::{HostCall, Roots, Trap};
 use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
@@ -32,12 +32,14 @@ pub(super) fn run(
 }
 
 /// An active guest function.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Frame {
     /// Index in the functions that the module defines, followed by the landings.
-    function: usize,
-    /// The start of its values in [`Runner::bits`]. Its slots follow its values.
-    base: usize,
+    pub(super) function: usize,
+    /// The start of its values in [`Runner::bits`]. Its slots follow its values, and its root cells these.
+    pub(super) base: usize,
+    /// The immediate of the safepoint for the call at hand.
+    pub(super) roots: Option<u32>,
     pub(super) block: Block,
     /// The next instruction of the block.
     pub(super) next: usize,
@@ -138,8 +140,17 @@ impl<'r> Runner<'r, '_> {
     /// of the host is the call that the innermost frame waits for.
     fn call(&mut self, func: u32, args: &[u128]) -> Result<Option<Vec<u128>>, Trap> {
         let Some(function) = func.checked_sub(self.module.n_imported_funcs()) else {
-            let memory = &mut self.state.memory;
-            let results = (self.state.host)(HostCall { func, args, memory });
+            let Contents { memory, globals, tables, host, .. } = &mut *self.state;
+            let roots = Roots {
+                module: self.module,
+                functions: self.functions,
+                landings: self.landings,
+                frames: &self.frames,
+                bits: &mut self.bits,
+                globals,
+                tables,
+            };
+            let results = host(HostCall { func, args, memory, roots });
             let results = results.map_err(|code| match self.frames.last() {
                 Some(frame) => self.trap_at(frame, self.last_inst(frame), code),
                 None => Trap { code, number: None, func: 0, offset: 0 },
@@ -166,7 +177,7 @@ impl<'r> Runner<'r, '_> {
     pub(super) fn push_frame(&mut self, function: usize, args: &[u128]) {
         let (f, base) = (self.numbered(function), self.bits.len());
         self.bits.resize(base + n_bits(f), 0);
-        self.frames.push(Frame { function, base, block: Function::ENTRY, next: 0 });
+        self.frames.push(Frame { function, base, roots: None, block: Function::ENTRY, next: 0 });
         for (&param, &arg) in f.params(Function::ENTRY).iter().zip(args) {
             self.bits[base + param.index()] = arg;
         }
@@ -184,6 +195,7 @@ impl<'r> Runner<'r, '_> {
         for (value, &bits) in self.function(&frame).results(inst).zip(results) {
             self.bits[frame.base + value.index()] = bits;
         }
+        self.current().roots = None;
     }
 
     /// Enters the block that an edge goes to. Its phis are parallel.
@@ -247,7 +259,9 @@ impl<'r> Runner<'r, '_> {
         imm: Imm,
         operands: &[u128],
     ) -> Result<Option<u128>, TrapCode> {
-        let slots = frame.base + self.function(frame).n_values();
+        let function = self.function(frame);
+        let slots = frame.base + function.n_values();
+        let cells = slots + function.slots.len();
         match op {
             IrOp::SlotGet => return Ok(Some(self.bits[slots + imm.low() as usize])),
             IrOp::SlotSet => self.bits[slots + imm.low() as usize] = operands[0],
@@ -262,6 +276,9 @@ impl<'r> Runner<'r, '_> {
                 let is_func = operands[0] == func_ref(imm.low()).into();
                 return Ok(Some(is_func.into()));
             }
+            IrOp::Safepoint => self.current().roots = Some(imm.low()),
+            IrOp::RootGet => return Ok(Some(self.bits[cells + imm.low() as usize])),
+            IrOp::RootSet => self.bits[cells + imm.low() as usize] = operands[0],
             IrOp::Exit => unreachable!("an exit goes on elsewhere"),
         }
         Ok(None)
@@ -349,9 +366,9 @@ impl<'r> Runner<'r, '_> {
     }
 }
 
-/// The values and slots of a frame.
+/// The values, slots and root cells of a frame.
 pub(super) fn n_bits(f: &Function) -> usize {
-    f.n_values() + f.slots.len()
+    f.n_values() + f.slots.len() + f.n_root_cells as usize
 }
 
 const fn is_call(op: Op) -> bool {

@@ -85,6 +85,9 @@ impl<'t> Parser<'t> {
             false if op.has_imm() => code.number()?,
             false => 0,
         };
+        if matches!(op, IrOp::RootGet | IrOp::RootSet) {
+            self.f.n_root_cells = self.f.n_root_cells.max(imm.saturating_add(1));
+        }
         self.operands(op.has_imm(), code)?;
         Ok(Imm::index(imm))
     }

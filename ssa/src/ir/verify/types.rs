@@ -325,7 +325,7 @@ fn types_of_ir_op(
     context: &impl Context,
     types: &mut Types,
 ) -> Option<()> {
-    use ValType::{FuncRef, I32};
+    use ValType::{FuncRef, I32, Ref};
     match op {
         IrOp::SlotGet => types.set(&[], &[f.slots.get(imm.0 as usize)?.ty]),
         IrOp::SlotSet => types.set(&[f.slots.get(imm.0 as usize)?.ty], &[]),
@@ -342,7 +342,12 @@ fn types_of_ir_op(
             (imm.0 == 0).then_some(())?;
             types.set(&[], &[]);
         }
-        IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop => types.set(&[], &[]),
+        IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop | IrOp::Safepoint => {
+            types.set(&[], &[]);
+        }
+        IrOp::RootGet | IrOp::RootSet if imm.low() >= f.n_root_cells => return None,
+        IrOp::RootGet => types.set(&[], &[Ref]),
+        IrOp::RootSet => types.set(&[Ref], &[]),
         IrOp::Exit => unreachable!("an exit has its own types"),
     }
     (imm.high() == 0).then_some(())

@@ -90,6 +90,8 @@ fn numeric(op: Op) -> Option<Numeric> {
         I32ReinterpretF32 | I64ReinterpretF64 | F32ReinterpretI32 | F64ReinterpretI64 => {
             Convert("bitcast")
         }
+        RefReinterpretI64 => Convert("inttoptr"),
+        I64ReinterpretRef => Convert("ptrtoint"),
         I32Extend8S | I64Extend8S => Extend(8),
         I32Extend16S | I64Extend16S => Extend(16),
         I64Extend32S => Extend(32),

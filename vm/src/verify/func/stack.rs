@@ -20,6 +20,7 @@ impl Checker<'_, '_> {
     #[inline]
     pub(super) fn push_operand(&mut self, operand: Operand) -> Check {
         self.scratch.top.push(operand);
+        self.has_refs |= operand.ty == ValType::Ref;
         self.n_wide += operand.ty.cells() - 1;
         self.grown()
     }

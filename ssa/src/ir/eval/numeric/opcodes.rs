@@ -153,7 +153,7 @@ pub(in crate::ir::eval) fn eval(
         F64ConvertI64U => x.convert(64, double, convert_u),
         F64PromoteF32 => x.convert(single, double, refloat),
         I32ReinterpretF32 => x.bits(32),
-        I64ReinterpretF64 => x.bits(64),
+        I64ReinterpretF64 | RefReinterpretI64 | I64ReinterpretRef => x.bits(64),
         F32ReinterpretI32 => x.bits(32),
         F64ReinterpretI64 => x.bits(64),
         I32Extend8S => x.convert(8, 32, extend_s),
