@@ -50,7 +50,8 @@ impl Heap {
                 return;
             }
             let number = self.objects.get(root).copied();
-            let number = number.unwrap_or_else(|| panic!("a root is {root:#x}, no reference of this time"));
+            let number =
+                number.unwrap_or_else(|| panic!("a root is {root:#x}, no reference of this time"));
             let old = *root;
             *root = *moved.entry(old).or_insert_with(|| {
                 self.next += 16;

@@ -171,9 +171,7 @@ impl Placement<'_> {
             mask |= 1 << cell;
             if !is_held {
                 let value = match root {
-                    Root::Slot(slot) => {
-                        self.emit(IrOp::SlotGet, slot.0, &[], &[ValType::Ref], loc)
-                    }
+                    Root::Slot(slot) => self.emit(IrOp::SlotGet, slot.0, &[], &[ValType::Ref], loc),
                     Root::Operand(value) => Some(self.waiting[&value].current),
                 };
                 let value = value.expect("a slot has a value");

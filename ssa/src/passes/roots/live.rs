@@ -162,7 +162,8 @@ impl<'a> Finder<'a> {
             if let Some((slot, is_write)) = ref_access(self.f, inst) {
                 let number = self.slots.numbers[&slot];
                 let (word, bit) = (number as usize / 64, 1 << (number % 64));
-                self.live[word] = if is_write { self.live[word] & !bit } else { self.live[word] | bit };
+                self.live[word] =
+                    if is_write { self.live[word] & !bit } else { self.live[word] | bit };
             }
             if is_safepoint(self.f, inst) {
                 self.safepoint(inst);
