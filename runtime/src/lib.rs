@@ -96,7 +96,7 @@ pub mod native {
     pub use crate::part::Part;
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::steps::module_code::{TieredCode, Tiers};
-    pub use crate::store::called_from::{NativePlace, WalkNative};
+    pub use crate::store::called_from::{NativePlace, NativeRoots, WalkNative};
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::native::find_host_code;
     pub use crate::store::{

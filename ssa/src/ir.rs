@@ -482,6 +482,15 @@ impl Function {
         }
     }
 
+    /// The places in `edge_args` of what the out-edges of a block carry.
+    pub(crate) fn edge_arg_places(&self, block: Block) -> Vec<usize> {
+        let places = |edge: Edge| {
+            let EdgeData { dst, args, .. } = self.edges[edge.index()];
+            args as usize..args as usize + self.params(dst).len()
+        };
+        self.succ_edges(block).flat_map(places).collect()
+    }
+
     /// The number of phis: block parameters other than the function's own.
     pub fn n_phis(&self) -> usize {
         self.blocks().skip(1).map(|block| self.params(block).len()).sum()

@@ -79,14 +79,15 @@ impl<'a, T: 'static> Caller<'a, T> {
     }
 
     /// Calls `visit` with the bits of each reference into the embedder's heap that is not null, wherever it is: in handles
-    /// ([`Rooted`](crate::Rooted)), globals, tables, and in the frames of all guest functions that wait for the host function that runs. What
-    /// it writes is the reference from then on.
+    /// ([`Rooted`](crate::Rooted)), globals, tables, and in the frames of all guest functions that wait for the host function
+    /// that runs. What it writes is the reference from then on.
     ///
     /// Each reference that will be used is visited, and all that are visited are references of this time: what was visited
     /// before, or has come to be since. A reference that will not be used may be among them. Several may be to one object.
     ///
     /// # Errors
-    /// Fails, before anything is visited, if native code waits for its poll, which is no place where references may move.
+    /// Fails, before anything is visited, in the [callback](crate::Store::epoch_deadline_callback) of a poll and in what that
+    /// calls: a poll is no place where references may move.
     pub fn visit_roots(&mut self, mut visit: impl FnMut(&mut u64)) -> Result<(), Error> {
         self.store.visit_roots(&mut visit)
     }

@@ -37,6 +37,7 @@ mod pages;
 mod places;
 #[cfg(feature = "jit")]
 mod precompiled;
+mod roots;
 mod safety;
 #[cfg(feature = "jit")]
 mod speculation;

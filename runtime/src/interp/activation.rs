@@ -543,6 +543,7 @@ impl<'a> Activation<'a> {
             active: active.then_some((func, pc, instance)),
             // The first of them is the host's call, if it has begun.
             waiting: (self.n_outer_frames + 1).min(n_frames)..n_frames,
+            fp: self.index(self.state.fp),
         }
     }
 

@@ -56,6 +56,17 @@ impl FrameRefs {
         let locals = locals.map(|(number, _)| body.local_cell(number)).collect();
         FrameRefs { locals, waiting: WaitingRefs::of(module, func) }
     }
+
+    /// The cells of operands that hold references while the function, which is that of these cells, waits at a call.
+    pub(crate) fn waiting_at<'a>(
+        &'a self,
+        module: &'a VerifiedModule,
+        func: u32,
+        call: u32,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let body = module.body(func).expect("the function is defined in the module");
+        self.waiting.cells_at(module, body, call)
+    }
 }
 
 impl FuncCode {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::Store;
+use super::{NativeHooks, Store};
 use crate::backtrace::{Backtrace, Frame};
 use crate::entities::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
@@ -47,6 +47,14 @@ pub(crate) struct InterpretedPlace {
     pub(crate) active: Option<ActivePlace>,
     /// The frames of the activation that wait, in the list of the store.
     pub(crate) waiting: Range<usize>,
+    /// The cell where the frame of the active function starts, or that of native code that runs in its place.
+    pub(crate) fp: usize,
+}
+
+/// A place of guest code that waits.
+enum GuestPlace<'a> {
+    Native(&'a NativeHooks, NativePlace),
+    Interpreter(&'a InterpretedPlace),
 }
 
 /// A function, an instruction of it, and the number of its instance.
@@ -66,6 +74,13 @@ pub(crate) struct NativeEntry {
 /// Called on the thread that runs the native code, which is waiting at the place.
 pub type WalkNative = unsafe fn(NativePlace, &mut Backtrace);
 
+/// Appends the addresses of the references into the embedder's heap that the frames of native code have from a place to the
+/// entry.
+///
+/// # Safety
+/// As for [`WalkNative`].
+pub type NativeRoots = unsafe fn(NativePlace, &mut Vec<*mut u64>);
+
 impl NativeEntry {
     /// An entry that begins now. Its caller makes it the innermost one, and calls [`NativeEntry::end`].
     #[inline]
@@ -82,34 +97,83 @@ impl NativeEntry {
 }
 
 impl Store {
-    /// The guest frames that are active while a host function runs, innermost first; none if the host has called it and no
-    /// guest code is active.
-    pub fn backtrace(&self) -> Backtrace {
-        let mut backtrace = Backtrace::default();
+    /// Calls a function with the place of each activation of guest code, the innermost first.
+    fn each_place(&self, mut on: impl FnMut(GuestPlace<'_>)) {
         let (mut from, mut entry) = (self.calls.from, self.calls.native_entry);
         loop {
             match from {
-                CalledFrom::Host => return backtrace,
+                CalledFrom::Host => return,
                 CalledFrom::Native(place) => {
                     let hooks = self.native.as_ref().expect("native code has called");
-                    // SAFETY: native code that has called the host notes the place of that call, and waits there until the
-                    // call has returned, when the note of whoever runs then is restored; what is noted here is therefore
-                    // active. The entry lies on the frame of `run_native`, which is active as long as the code is.
-                    unsafe {
-                        (hooks.walk)(place, &mut backtrace);
-                        (from, entry) = ((*entry).entered_from, (*entry).outer);
-                    }
+                    on(GuestPlace::Native(hooks, place));
+                    // SAFETY: the entry lies on the frame of `run_native`, which is active as long as the code is.
+                    (from, entry) = unsafe { ((*entry).entered_from, (*entry).outer) };
                 }
                 CalledFrom::Interpreter(place) => {
                     // SAFETY: it lies on the frame of the interpreter, which waits for what it has called.
                     let place = unsafe { &*place };
-                    let (frames, n_omitted) =
-                        self.interpreted_frames(place.active, place.waiting.clone());
-                    backtrace.add_frames(frames, n_omitted);
+                    on(GuestPlace::Interpreter(place));
                     from = place.entered_from;
                 }
             }
         }
+    }
+
+    /// The references into the embedder's heap that frames of guest code have: those of native code by their addresses, those
+    /// of the interpreter by the numbers of their cells.
+    pub(super) fn roots_of_frames(&self) -> (Vec<*mut u64>, Vec<usize>) {
+        let (mut native, mut cells) = (Vec::new(), Vec::new());
+        self.each_place(|place| match place {
+            // SAFETY: as for the walk below.
+            GuestPlace::Native(hooks, place) => unsafe { (hooks.roots)(place, &mut native) },
+            GuestPlace::Interpreter(place) => self.interpreted_roots(place, &mut cells),
+        });
+        (native, cells)
+    }
+
+    /// Appends the cells of references in the frames of an activation of the interpreter.
+    fn interpreted_roots(&self, place: &InterpretedPlace, cells: &mut Vec<usize>) {
+        let mut fp = place.fp;
+        if let Some((func, pc, instance)) = place.active
+            && !pc.is_null()
+        {
+            self.roots_of_frame((func, pc, instance), fp, cells);
+        }
+        for frame in self.interp.stack.frames[place.waiting.clone()].iter().rev() {
+            fp -= frame.args as usize;
+            let place = (frame.func, frame.ret.wrapping_sub(1), frame.instance);
+            self.roots_of_frame(place, fp, cells);
+        }
+    }
+
+    /// Appends those of the frame of a function that waits at a call.
+    fn roots_of_frame(&self, (func, pc, instance): ActivePlace, fp: usize, cells: &mut Vec<usize>) {
+        // SAFETY: it is a target of an instance, which the store keeps.
+        let target = unsafe { &*func };
+        let code = self.instance(InstanceId::from_number(instance)).code();
+        if let Some(refs) = code.frame_refs(target) {
+            let waiting = refs.waiting_at(code.module(), target.func, code.offset(target, pc));
+            let all = refs.locals.iter().copied().chain(waiting);
+            cells.extend(all.map(|cell| fp + cell as usize));
+        }
+    }
+
+    /// The guest frames that are active while a host function runs, innermost first; none if the host has called it and no
+    /// guest code is active.
+    pub fn backtrace(&self) -> Backtrace {
+        let mut backtrace = Backtrace::default();
+        self.each_place(|place| match place {
+            // SAFETY: native code that has called the host notes the place of that call, and waits there until the
+            // call has returned, when the note of whoever runs then is restored; what is noted here is therefore
+            // active.
+            GuestPlace::Native(hooks, place) => unsafe { (hooks.walk)(place, &mut backtrace) },
+            GuestPlace::Interpreter(place) => {
+                let (frames, n_omitted) =
+                    self.interpreted_frames(place.active, place.waiting.clone());
+                backtrace.add_frames(frames, n_omitted);
+            }
+        });
+        backtrace
     }
 
     /// The frames of an activation of the interpreter, as far as a backtrace lists them, and the number of the others. The

@@ -270,6 +270,7 @@ mod tests {
             }),
             raise,
             walk: |_, _| unreachable!("no test asks for a backtrace"),
+            roots: |_, _| unreachable!("no test has references"),
             poll: None,
         };
         // SAFETY: `run` gives the executor what it needs; no other code is run.

@@ -50,7 +50,7 @@ use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
 use crate::steps::stack::{Left, Stack};
 use crate::steps::trace::TraceFn;
-use called_from::{CalledFrom, NativeEntry, WalkNative};
+use called_from::{CalledFrom, NativeEntry, NativeRoots, WalkNative};
 use config::StoreConfig;
 use funcs::{FuncKind, Funcs};
 use instance::Instance;
@@ -132,6 +132,8 @@ pub struct NativeHooks {
     pub raise: Raise,
     /// The function that lists the frames of native code.
     pub walk: WalkNative,
+    /// The function that finds references into the embedder's heap in frames of native code.
+    pub roots: NativeRoots,
     /// The function that native code calls when a poll is due, if it polls.
     pub poll: Option<Poll>,
 }
@@ -187,6 +189,8 @@ pub(crate) struct Calls {
     pub(crate) from: CalledFrom,
     /// The innermost entry into native code, or null.
     pub(crate) native_entry: *const NativeEntry,
+    /// The number of callbacks of polls that are running.
+    pub(crate) n_polls: u32,
     pending: Option<Pending>,
 }
 
@@ -277,6 +281,7 @@ impl Store {
                 saved_frame_sps: Vec::new(),
                 from: CalledFrom::Host,
                 native_entry: ptr::null(),
+                n_polls: 0,
                 pending: None,
             },
             interp: Interpreter::default(),

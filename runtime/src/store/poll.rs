@@ -102,7 +102,9 @@ impl Store {
         }
         let Some(mut callback) = self.epoch_callback.take() else { return interrupted() };
         let id = self.id();
+        self.calls.n_polls += 1;
         let decision = catch_unwind(AssertUnwindSafe(|| callback(self)));
+        self.calls.n_polls -= 1;
         self.check_identity(id);
         self.set_epoch_callback(Some(callback));
         match decision {

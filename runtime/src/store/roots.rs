@@ -75,8 +75,13 @@ impl Store {
     /// Calls `visit` with each reference that is not null of handles, globals, tables and frames of the interpreter.
     ///
     /// # Errors
-    /// Fails, before anything is visited, if native code waits for its poll.
+    /// Fails, before anything is visited, in the callback of a poll.
     pub fn visit_roots(&mut self, visit: &mut dyn FnMut(&mut u64)) -> Result<(), Error> {
+        if self.calls.n_polls > 0 {
+            let what = "references cannot be visited while a program polls: it is not at a call";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        let (native, cells) = self.roots_of_frames();
         let visit = &mut |cell: &mut u64| {
             if *cell != 0 {
                 visit(cell);
@@ -96,6 +101,14 @@ impl Store {
             if table.ty().elem == ValType::Ref {
                 table.elems_mut().iter_mut().for_each(&mut *visit);
             }
+        }
+        for cell in cells {
+            visit(&mut self.interp.stack.cells[cell]);
+        }
+        for address in native {
+            // SAFETY: it is that of a root cell in the frame of native code that waits for the host function which has the
+            // store, on this thread. Nothing else refers to it, and each is there once.
+            visit(unsafe { &mut *address });
         }
         Ok(())
     }

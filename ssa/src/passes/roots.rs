@@ -1,6 +1,6 @@
 //! Safepoints: references into the embedder's heap are where it finds them whenever the function calls.
 //!
-//! Relies on slot form, in which values live in one block. Before each call that the function waits for, the references that
+//! Relies on slot form. Before each call that the function waits for, the references that
 //! are used after it are written to *root cells*, which the embedder may read and update, and after it they are read again:
 //! a safepoint is a use of the live references and a new definition of each. So what passes and lowering do afterwards is
 //! right by itself: the bits of a reference before a call and after it are those of different values. What is not live is
@@ -18,6 +18,7 @@
 
 mod in_memory;
 mod live;
+mod localise;
 
 use std::collections::HashMap;
 
@@ -51,7 +52,7 @@ pub fn roots(f: &mut Function, analyses: &mut Analyses) -> RootsReport {
     if !f.value_types.contains(&ValType::Ref) {
         return RootsReport::default();
     }
-    debug_assert!(f.edge_args.is_empty(), "in slot form edges carry nothing");
+    localise::localise(f);
     let copies_max = COPIES_PER_INST * f.n_insts_in_blocks();
     let Some(live) = live::at_safepoints(f, analyses, copies_max) else {
         return in_memory::keep(f);
@@ -140,6 +141,11 @@ impl Placement<'_> {
                         held = self.safepoint(inst, &roots, held);
                     }
                     None => self.layout.push(inst),
+                }
+            }
+            for i in self.f.edge_arg_places(block) {
+                if let Some(waiting) = self.waiting.get(&self.f.edge_args[i]) {
+                    self.f.edge_args[i] = waiting.current;
                 }
             }
             self.f.blocks[block.index()].insts = (new_start, self.layout.len() as u32);

@@ -5,6 +5,7 @@ pub(crate) mod backtrace;
 pub(crate) mod enter;
 pub(crate) mod executor;
 pub(crate) mod raise;
+pub(crate) mod roots;
 pub(crate) mod signals;
 pub(crate) mod stubs;
 pub(crate) mod trampoline;

@@ -23,7 +23,7 @@ use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::abi::Direction;
 use crate::lower::isa::{IsaOptions, host_isa};
-use crate::native::crossing::backtrace;
+use crate::native::crossing::{backtrace, roots};
 use crate::native::crossing::enter::{enter_host, enter_interpreter};
 use crate::native::crossing::executor::{self, StoreData};
 use crate::native::crossing::raise;
@@ -105,13 +105,14 @@ impl NativeEngine {
             host_trampoline: self.host_trampoline(),
             raise: raise::raise,
             walk: backtrace::walk,
+            roots: roots::roots,
             poll: self.poll(),
         };
         // SAFETY: `execute` enters code by the entry that `find_entry` has given the store for the function's
         // type, and the data are a `D`. The trampolines are those of `Trampoline::host_code` and
         // `poll_trampoline`, which do what the hooks say; the former come with their owner, the latter lives as
         // long as the engine, which the hooks own, and a store keeps its hooks. `raise` traps in the innermost
-        // activation, which is that of the code that calls it. `walk` reads frames only.
+        // activation, which is that of the code that calls it. `walk` and `roots` read frames only.
         unsafe { Store::new_native(config, Box::new(data), hooks) }
     }
 

@@ -67,6 +67,11 @@ impl Keeper {
                 }
             }
         }
+        for edge in f.succ_edges(block) {
+            for &value in f.edge_args(edge).iter().filter(|&&v| f.value_type(v) == ValType::Ref) {
+                self.last_uses.insert(value, insts.len() - 1);
+            }
+        }
         // The first safepoint at each place or after it.
         let mut next_safepoints = vec![usize::MAX; insts.len() + 1];
         for (at, &inst) in insts.iter().enumerate().rev() {
@@ -79,6 +84,9 @@ impl Keeper {
         let loc = f.loc(insts[0]);
         self.keep_waiting(f, &params, next_safepoints[0], loc);
         for (at, &inst) in insts.iter().enumerate() {
+            if f.opcode(inst).is_terminator() {
+                self.read_edge_args(f, block, inst);
+            }
             self.read_operands(f, inst, at);
             let loc = f.loc(inst);
             let slot_cell = match f.opcode(inst) {
@@ -137,6 +145,17 @@ impl Keeper {
         // An operand may stand there twice.
         for value in used_up {
             self.free.extend(self.of_operands.remove(&value));
+        }
+    }
+
+    /// Lets the out-edges of a block carry what is in cells.
+    fn read_edge_args(&mut self, f: &mut Function, block: Block, terminator: Inst) {
+        for i in f.edge_arg_places(block) {
+            if let Some(&cell) = self.of_operands.get(&f.edge_args[i]) {
+                let loc = f.loc(terminator);
+                let current = self.emit(f, IrOp::RootGet, cell, &[], &[ValType::Ref], loc);
+                f.edge_args[i] = current.expect("a cell has a value");
+            }
         }
     }
 

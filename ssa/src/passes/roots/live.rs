@@ -61,7 +61,7 @@ pub(super) fn at_safepoints(
         found.start(cfg, &live, block);
         found.block(block);
         let is_param = |value: &Value| f.params(block).contains(value);
-        assert!(found.operands.iter().all(is_param), "operands live in one block in slot form");
+        assert!(found.operands.iter().all(is_param), "references in no slot live in one block");
         if found.all.roots.len() > roots_max {
             return None;
         }
@@ -155,6 +155,9 @@ impl<'a> Finder<'a> {
 
     fn block(&mut self, block: Block) {
         let first = self.all.safepoints.len();
+        for edge in self.f.succ_edges(block) {
+            self.f.edge_args(edge).iter().for_each(|&value| self.used(value));
+        }
         for &inst in self.f.insts(block).iter().rev() {
             for result in self.f.results(inst) {
                 self.defined(result);

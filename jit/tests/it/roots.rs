@@ -1,0 +1,273 @@
+//! References into the embedder's heap, in every tier, under a collector that moves everything at every call of the host.
+
+use std::collections::HashMap;
+
+use slotvm::{
+    Caller, Config, Engine, Error, Func, Global, GlobalType, Instance, Linker, Module, RootScope,
+    Rooted, Store, Table, TableType, Tier, Val, ValType,
+};
+
+use crate::support::kinds;
+
+/// Objects by address. An address is never used again.
+#[derive(Default)]
+struct Heap {
+    objects: HashMap<u64, i64>,
+    next: u64,
+    /// The roots that the last collection has visited.
+    n_roots: usize,
+}
+
+impl Heap {
+    fn alloc(&mut self, value: i64) -> u64 {
+        self.next += 8;
+        self.objects.insert(self.next, value);
+        self.next
+    }
+
+    fn value(&self, address: u64) -> i64 {
+        *self.objects.get(&address).expect("a reference is of this time")
+    }
+}
+
+/// Moves all objects that roots name, and forgets the others.
+fn collect(caller: &mut Caller<'_, Heap>) -> Result<(), Error> {
+    let mut heap = std::mem::take(caller.data_mut());
+    let mut moved: HashMap<u64, u64> = HashMap::new();
+    let mut objects = HashMap::new();
+    heap.n_roots = 0;
+    caller.visit_roots(|root| {
+        let value = heap.value(*root);
+        heap.n_roots += 1;
+        *root = *moved.entry(*root).or_insert_with(|| {
+            heap.next += 8;
+            objects.insert(heap.next, value);
+            heap.next
+        });
+    })?;
+    heap.objects = objects;
+    *caller.data_mut() = heap;
+    Ok(())
+}
+
+fn linker(engine: &Engine) -> Linker<Heap> {
+    let mut linker = Linker::new(engine);
+    linker
+        .func_wrap("heap", "alloc", |mut caller: Caller<'_, Heap>, value: i64| {
+            collect(&mut caller)?;
+            let address = caller.data_mut().alloc(value);
+            Ok::<_, Error>(Some(Rooted::new(&mut caller, address)))
+        })
+        .unwrap();
+    linker
+        .func_wrap("heap", "value", |mut caller: Caller<'_, Heap>, object: Option<Rooted>| {
+            collect(&mut caller)?;
+            let address = object.expect("it is not null").bits(&caller);
+            Ok::<_, Error>(caller.data().value(address))
+        })
+        .unwrap();
+    linker
+}
+
+const IMPORTS: &str = r#"
+    import "heap" "alloc" func alloc(i64) -> ref
+    import "heap" "value" func value(ref) -> i64
+    export "run" func run
+"#;
+
+/// Checks what a program returns in every tier.
+fn check(source: &str, cases: &[(i64, i64)]) {
+    for kind in kinds(|_| {}) {
+        let engine = &kind.engine;
+        let module = Module::from_text(engine, &format!("{IMPORTS}{source}")).unwrap();
+        let mut store = Store::new(engine, Heap::default());
+        let instance = linker(engine).instantiate(&mut store, &module).unwrap();
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        for &(arg, expected) in cases {
+            assert_eq!(run.call(&mut store, arg).unwrap(), expected, "{kind}: {arg}");
+        }
+    }
+}
+
+#[test]
+fn locals_are_roots() {
+    check(
+        "func run(n: i64) -> i64 {
+          local a: ref
+          local b: ref
+          local sum: i64
+          i64.const 7  call alloc  local.set a
+          i64.const 9  call alloc  local.set b
+        next:
+          local.get a  call value  local.get sum  i64.add  local.set sum
+          local.get b  local.get a  local.set b  local.set a
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+          local.get sum  return
+        }",
+        &[(1, 7), (2, 16), (101, 807)],
+    );
+}
+
+#[test]
+fn operands_arguments_and_results_are_roots() {
+    check(
+        "func run(n: i64) -> i64 {
+          local.get n  call alloc
+          local.get n  i64.const 1  i64.add  call alloc
+          call both
+          call value
+          return
+        }
+        func both(a: ref, b: ref) -> ref {
+          local.get a  local.get b  call value
+          local.get a  call value  i64.mul  call alloc
+          call second return
+        }
+        func second(a: ref, b: ref) -> ref {
+          local.get a  call value  drop
+          local.get b  return
+        }",
+        &[(3, 12), (4, 20), (5, 30)],
+    );
+}
+
+/// A list in globals and a table, by recursion and by tail calls.
+#[test]
+fn globals_tables_and_tail_calls() {
+    check(
+        "global last: mut ref = ref.null ref
+        table refs ref 4 4
+        func run(n: i64) -> i64 {
+          local.get n  call deep
+          global.get last  call value  i64.add
+          i32.const 2  table.get refs  call value  i64.add
+          return
+        }
+        func deep(n: i64) -> i64 {
+          local own: ref
+          local.get n  i64.eqz  br_if end
+          local.get n  call alloc  local.tee own  global.set last
+          i32.const 2  local.get own  table.set refs
+          local.get n  i64.const 1  i64.sub  call deep
+          local.get own  call value  i64.add  return
+        end:
+          local.get n  i64.const 100  call alloc  return_call last_value
+        }
+        func last_value(n: i64, object: ref) -> i64 {
+          local.get n  call alloc  call value
+          local.get object  call value  i64.add  return
+        }",
+        &[(1, 1 + 100 + 1 + 1), (30, 465 + 100 + 1 + 1)],
+    );
+}
+
+/// The visitor finds each object where it is: a frame of the interpreter below native ones, and these below it.
+#[test]
+fn what_is_dead_is_not_kept_alive_by_native_code() {
+    let source = "
+        func run(n: i64) -> i64 {
+          local a: ref
+          local.get n  call alloc  local.set a
+          local.get a  call value  drop
+          local.get n  call alloc  call value  return
+        }";
+    let mut config = Config::new();
+    config.tier(Tier::BEST);
+    let engine = Engine::new(&config).unwrap();
+    let module = Module::from_text(&engine, &format!("{IMPORTS}{source}")).unwrap();
+    let mut store = Store::new(&engine, Heap::default());
+    let instance = linker(&engine).instantiate(&mut store, &module).unwrap();
+    let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+    assert_eq!(run.call(&mut store, 5).unwrap(), 5);
+    // Only the parameter of `value` is left.
+    assert_eq!(store.data().n_roots, 1);
+}
+
+#[test]
+fn the_host_has_handles() {
+    let engine = Engine::default();
+    let mut store = Store::new(&engine, ());
+    let ty = GlobalType { ty: ValType::Ref, mutable: true };
+    let global = Global::new(&mut store, ty, Val::Ref(None)).unwrap();
+    assert!(global.get(&store).unwrap_rooted().is_none());
+    let table = TableType { elem: ValType::Ref, min: 1, max: None };
+    let table = Table::new(&mut store, table, Val::Ref(None)).unwrap();
+    let outer = Rooted::new(&mut store, 2);
+    global.set(&mut store, outer.into()).unwrap();
+    let ended = {
+        let mut scope = RootScope::new(&mut store);
+        let inner = Rooted::new(&mut scope, 4);
+        table.set(&mut scope, 0, inner.into()).unwrap();
+        inner
+    };
+    let mut visited = Vec::new();
+    store
+        .visit_roots(|root| {
+            visited.push(*root);
+            *root += 100;
+        })
+        .unwrap();
+    visited.sort_unstable();
+    assert_eq!(visited, [2, 2, 4]);
+    assert_eq!(outer.bits(&store), 102);
+    assert_eq!(global.get(&store).unwrap_rooted().unwrap().bits(&store), 102);
+    assert_eq!(table.get(&store, 0).unwrap().unwrap_rooted().unwrap().bits(&store), 104);
+    let other = Rooted::new(&mut store, 6);
+    assert_ne!(ended, other);
+    let read = std::panic::AssertUnwindSafe(|| ended.bits(&store));
+    assert!(std::panic::catch_unwind(read).is_err(), "its place was used again");
+}
+
+#[test]
+fn handles_end_with_the_call_that_they_were_made_in() {
+    let engine = Engine::default();
+    let module = Module::from_text(
+        &engine,
+        r#"import "env" "keep" func keep(ref) -> ref
+        export "run" func run
+        func run(object: ref) -> ref { local.get object call keep return }"#,
+    )
+    .unwrap();
+    let mut store = Store::new(&engine, None);
+    let keep =
+        Func::wrap(&mut store, |mut caller: Caller<'_, Option<Rooted>>, object: Option<Rooted>| {
+            *caller.data_mut() = object;
+            object
+        });
+    let keep = keep.unwrap();
+    let instance = Instance::new(&mut store, &module, &[keep.into()]).unwrap();
+    let run = instance.get_typed_func::<Option<Rooted>, Option<Rooted>>(&store, "run").unwrap();
+    let object = Rooted::new(&mut store, 10);
+    let returned = run.call(&mut store, Some(object)).unwrap().unwrap();
+    assert_eq!(returned.bits(&store), 10);
+    let kept = store.data().unwrap();
+    let read = std::panic::AssertUnwindSafe(|| kept.bits(&store));
+    assert!(std::panic::catch_unwind(read).is_err(), "the handle was a parameter");
+    assert_eq!(run.call(&mut store, None).unwrap(), None);
+}
+
+#[test]
+fn references_are_not_visited_while_a_program_polls() {
+    for tier in [Tier::Interpreter, Tier::BEST] {
+        let mut config = Config::new();
+        config.tier(tier).epoch_interruption(true);
+        let engine = Engine::new(&config).unwrap();
+        let module = Module::from_text(
+            &engine,
+            r#"export "run" func run
+            func run(object: ref) { again: local.get object drop br again }"#,
+        );
+        let module = module.unwrap();
+        let mut store = Store::new(&engine, ());
+        store.epoch_deadline_callback(|mut context| {
+            context.visit_roots(|_| unreachable!("nothing is visited"))?;
+            unreachable!("it fails")
+        });
+        store.set_epoch_deadline(0);
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let run = instance.get_typed_func::<Option<Rooted>, ()>(&store, "run").unwrap();
+        let error = run.call(&mut store, None).unwrap_err();
+        assert!(error.to_string().contains("polls"), "{error}");
+        store.visit_roots(|_| {}).unwrap();
+    }
+}
