@@ -203,8 +203,6 @@ numeric! {
     F32ReinterpretI32: un |x: u32| x;
     I64ReinterpretF64: un |x: u64| x;
     F64ReinterpretI64: un |x: u64| x;
-    RefReinterpretI64: un |x: u64| x;
-    I64ReinterpretRef: un |x: u64| x;
     I32Extend8S: un |x: u32| i32::from(x as i8);
     I32Extend16S: un |x: u32| i32::from(x as i16);
     I64Extend8S: un |x: u64| i64::from(x as i8);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{self, DebugTag, ExternalName, Function};
 use cranelift_codegen::{
-    CompiledCode, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
+    CompiledCode, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList, MachDebugTagPos,
 };
 use cranelift_module::{ModuleReloc, ModuleRelocTarget};
 
@@ -149,30 +149,36 @@ impl MachineCode {
             anchor: Anchor::default(),
             relocs: buffer.relocs().iter().map(|reloc| FinalizedReloc::new(reloc, func)).collect(),
             traps,
-            calls,
             places,
-            roots: root_sites(compiled, func),
+            roots: root_sites(compiled, func, &calls),
+            calls,
             has_addresses: false,
         }
     }
 }
 
-/// The calls that bear the list of a safepoint, as the lowering has tagged them.
-fn root_sites(compiled: &CompiledCode, func: &Function) -> Vec<RootSite> {
+/// Those of some calls, in the order of their offsets, that bear the list of a safepoint, as the lowering has tagged them.
+///
+/// Cranelift gives the tags of a call to all that it makes of the call: to instructions before, at their start, and to the
+/// call itself, at its end. What an end belongs to is the last call before: after it, arguments are taken off the stack, and
+/// results from there.
+fn root_sites(compiled: &CompiledCode, func: &Function, calls: &[CallSite]) -> Vec<RootSite> {
     let layout = || compiled.buffer.frame_layout().expect("code has a frame layout");
     let site = |tags: MachBufferDebugTagList<'_>| {
         let &[DebugTag::User(list), DebugTag::StackSlot(slot)] = tags.tags else {
             unreachable!("the lowering tags calls only with lists")
         };
         let (layout, data) = (layout(), &func.sized_stack_slots[slot]);
+        let n_before = calls.partition_point(|call| call.offset <= tags.offset);
         RootSite {
-            offset: tags.offset,
+            offset: calls[n_before - 1].offset,
             list,
             n_cells: data.size / size_of::<u64>() as u32,
             below: layout.frame_to_fp_offset - layout.stackslots[slot].offset,
         }
     };
-    let mut sites: Vec<RootSite> = compiled.buffer.debug_tags().map(site).collect();
+    let tags = compiled.buffer.debug_tags().filter(|tags| tags.pos == MachDebugTagPos::Post);
+    let mut sites: Vec<RootSite> = tags.map(site).collect();
     sites.sort_by_key(|site| site.offset);
     sites
 }

@@ -131,6 +131,30 @@ fn operands_arguments_and_results_are_roots() {
     );
 }
 
+/// What a call puts on the stack, it begins with where the call before returns to.
+#[test]
+fn calls_in_a_row_with_arguments_on_the_stack() {
+    let zeros = "i64.const 0  ".repeat(12);
+    let params = "i64, ".repeat(12);
+    check(
+        &format!(
+            "func run(n: i64) -> i64 {{
+              local a: ref
+              local.get n  call alloc  local.set a
+              local.get n  call alloc
+              {zeros} local.get a  call last  local.set a
+              {zeros} local.get a  call last  call value
+              swap  call value  i64.add
+              return
+            }}
+            func last({params} object: ref) -> ref {{
+              i64.const 1  call alloc  drop  local.get object  return
+            }}"
+        ),
+        &[(3, 6), (4, 8), (5, 10)],
+    );
+}
+
 /// A list in globals and a table, by recursion and by tail calls.
 #[test]
 fn globals_tables_and_tail_calls() {

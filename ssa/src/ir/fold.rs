@@ -26,9 +26,7 @@ pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValTy
         Some(_) => f64::from_bits(bits).is_nan(),
         None => false,
     };
-    // There is no constant for a reference other than null.
-    let has_constant = results[0] != ValType::Ref || bits == 0;
-    (!may_differ && has_constant).then_some((results[0], bits))
+    (!may_differ).then_some((results[0], bits))
 }
 
 /// Returns the types and the cells of an operation's two results, if it has two and `cell` has those of its operands.

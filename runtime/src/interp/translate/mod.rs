@@ -289,7 +289,8 @@ impl<'a> Translator<'a> {
             Op::Call | Op::CallIndirect | Op::ReturnCall | Op::ReturnCallIndirect => {
                 self.call(op, imm);
             }
-            Op::Nop => {}
+            // References have the bits that they are made of.
+            Op::Nop | Op::RefReinterpretI64 | Op::I64ReinterpretRef => {}
             Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot | Op::Select => self.shuffle(op),
             Op::LocalGet | Op::LocalSet | Op::LocalTee | Op::LocalAddr => self.local(op, imm.low()),
             Op::GlobalGet | Op::GlobalSet => self.global(op, imm.low()),

@@ -287,9 +287,7 @@ impl Translator<'_> {
             | Op::I32ReinterpretF32
             | Op::F32ReinterpretI32
             | Op::I64ReinterpretF64
-            | Op::F64ReinterpretI64
-            | Op::RefReinterpretI64
-            | Op::I64ReinterpretRef => {}
+            | Op::F64ReinterpretI64 => {}
             _ if op.signature().is_some_and(|signature| signature.params.len() == 1) => {
                 self.unary(op);
             }

@@ -306,6 +306,7 @@ impl<'r> Runner<'r, '_> {
             V128Const => Some(bytes),
             RefNull => Some(0),
             RefIsNull => Some(u128::from(operands[0] == 0)),
+            RefReinterpretI64 | I64ReinterpretRef => Some(operands[0]),
             RefFunc => Some(func_ref(imm.low()).into()),
             Select => Some(operands[if operands[2] as u32 != 0 { 0 } else { 1 }]),
             GlobalGet => Some(self.state.globals[imm.low() as usize]),

@@ -153,7 +153,7 @@ pub(in crate::ir::eval) fn eval(
         F64ConvertI64U => x.convert(64, double, convert_u),
         F64PromoteF32 => x.convert(single, double, refloat),
         I32ReinterpretF32 => x.bits(32),
-        I64ReinterpretF64 | RefReinterpretI64 | I64ReinterpretRef => x.bits(64),
+        I64ReinterpretF64 => x.bits(64),
         F32ReinterpretI32 => x.bits(32),
         F64ReinterpretI64 => x.bits(64),
         I32Extend8S => x.convert(8, 32, extend_s),
@@ -387,23 +387,23 @@ pub(in crate::ir::eval) fn eval(
         Unreachable | Trap | Nop | Br | BrIf | BrTable | Return | Call | CallIndirect
         | ReturnCall | ReturnCallIndirect | BrKeep | Drop | Dup | Swap | Over | Rot | Select
         | LocalGet | LocalSet | LocalTee | LocalAddr | GlobalGet | GlobalSet | RefNull
-        | RefIsNull | RefFunc | TableGet | TableSet | TableSize | TableGrow | TableFill
-        | TableCopy | TableInit | ElemDrop | I32Const | I64Const | F32Const | F64Const
-        | MemorySize | MemoryGrow | MemoryFill | MemoryCopy | MemoryInit | DataDrop | I32Load
-        | I64Load | F32Load | F64Load | I32Load8S | I32Load8U | I32Load16S | I32Load16U
-        | I64Load8S | I64Load8U | I64Load16S | I64Load16U | I64Load32S | I64Load32U | I32Store
-        | I64Store | F32Store | F64Store | I32Store8 | I32Store16 | I64Store8 | I64Store16
-        | I64Store32 | I32LoadIndexed | I64LoadIndexed | F32LoadIndexed | F64LoadIndexed
-        | I32Load8SIndexed | I32Load8UIndexed | I32Load16SIndexed | I32Load16UIndexed
-        | I64Load8SIndexed | I64Load8UIndexed | I64Load16SIndexed | I64Load16UIndexed
-        | I64Load32SIndexed | I64Load32UIndexed | I32StoreIndexed | I64StoreIndexed
-        | F32StoreIndexed | F64StoreIndexed | I32Store8Indexed | I32Store16Indexed
-        | I64Store8Indexed | I64Store16Indexed | I64Store32Indexed | V128Load | V128Load8x8S
-        | V128Load8x8U | V128Load16x4S | V128Load16x4U | V128Load32x2S | V128Load32x2U
-        | V128Load8Splat | V128Load16Splat | V128Load32Splat | V128Load64Splat | V128Store
-        | V128Const | V128Load8Lane | V128Load16Lane | V128Load32Lane | V128Load64Lane
-        | V128Store8Lane | V128Store16Lane | V128Store32Lane | V128Store64Lane | V128Load32Zero
-        | V128Load64Zero => {
+        | RefIsNull | RefFunc | RefReinterpretI64 | I64ReinterpretRef | TableGet | TableSet
+        | TableSize | TableGrow | TableFill | TableCopy | TableInit | ElemDrop | I32Const
+        | I64Const | F32Const | F64Const | MemorySize | MemoryGrow | MemoryFill | MemoryCopy
+        | MemoryInit | DataDrop | I32Load | I64Load | F32Load | F64Load | I32Load8S | I32Load8U
+        | I32Load16S | I32Load16U | I64Load8S | I64Load8U | I64Load16S | I64Load16U
+        | I64Load32S | I64Load32U | I32Store | I64Store | F32Store | F64Store | I32Store8
+        | I32Store16 | I64Store8 | I64Store16 | I64Store32 | I32LoadIndexed | I64LoadIndexed
+        | F32LoadIndexed | F64LoadIndexed | I32Load8SIndexed | I32Load8UIndexed
+        | I32Load16SIndexed | I32Load16UIndexed | I64Load8SIndexed | I64Load8UIndexed
+        | I64Load16SIndexed | I64Load16UIndexed | I64Load32SIndexed | I64Load32UIndexed
+        | I32StoreIndexed | I64StoreIndexed | F32StoreIndexed | F64StoreIndexed
+        | I32Store8Indexed | I32Store16Indexed | I64Store8Indexed | I64Store16Indexed
+        | I64Store32Indexed | V128Load | V128Load8x8S | V128Load8x8U | V128Load16x4S
+        | V128Load16x4U | V128Load32x2S | V128Load32x2U | V128Load8Splat | V128Load16Splat
+        | V128Load32Splat | V128Load64Splat | V128Store | V128Const | V128Load8Lane
+        | V128Load16Lane | V128Load32Lane | V128Load64Lane | V128Store8Lane | V128Store16Lane
+        | V128Store32Lane | V128Store64Lane | V128Load32Zero | V128Load64Zero => {
             return Ok(None);
         }
 
