@@ -31,6 +31,7 @@ pub mod printable;
 pub mod reference;
 pub mod refs;
 pub mod section;
+mod source_place;
 mod stacks;
 pub mod text;
 pub mod trap;

@@ -71,7 +71,7 @@ pub(crate) struct NativeEntry {
 /// Lists the guest frames of native code from a place to the entry, innermost first.
 ///
 /// # Safety
-/// Called on the thread that runs the native code, which is waiting at the place.
+/// Native code is waiting at the place, below an entry of the executor.
 pub type WalkNative = unsafe fn(NativePlace, &mut Backtrace);
 
 /// Appends the addresses of the references into the embedder's heap that the frames of native code have from a place to the
@@ -106,11 +106,15 @@ impl Store {
                 CalledFrom::Native(place) => {
                     let hooks = self.native.as_ref().expect("native code has called");
                     on(GuestPlace::Native(hooks, place));
-                    // SAFETY: the entry lies on the frame of `run_native`, which is active as long as the code is.
+                    // SAFETY: whoever has the store is code of the host. If guest code has called it, that has noted the
+                    // place first, and waits there. If guest code has been entered and left since, whoever entered it has
+                    // restored the note: `run_native`, `execute_from` or, after a panic, the end of the host's call. The
+                    // entry lies on the frame of `run_native`, which is active as long as the code is.
                     (from, entry) = unsafe { ((*entry).entered_from, (*entry).outer) };
                 }
                 CalledFrom::Interpreter(place) => {
-                    // SAFETY: it lies on the frame of the interpreter, which waits for what it has called.
+                    // SAFETY: it lies on the frame of the interpreter, which has noted it before it called the host and waits,
+                    // as argued for native code.
                     let place = unsafe { &*place };
                     on(GuestPlace::Interpreter(place));
                     from = place.entered_from;
@@ -124,7 +128,7 @@ impl Store {
     pub(super) fn roots_of_frames(&self) -> (Vec<*mut u64>, Vec<usize>) {
         let (mut native, mut cells) = (Vec::new(), Vec::new());
         self.each_place(|place| match place {
-            // SAFETY: as for the walk below.
+            // SAFETY: native code waits at the place, as `each_place` argues.
             GuestPlace::Native(hooks, place) => unsafe { (hooks.roots)(place, &mut native) },
             GuestPlace::Interpreter(place) => self.interpreted_roots(place, &mut cells),
         });
@@ -163,9 +167,7 @@ impl Store {
     pub fn backtrace(&self) -> Backtrace {
         let mut backtrace = Backtrace::default();
         self.each_place(|place| match place {
-            // SAFETY: native code that has called the host notes the place of that call, and waits there until the
-            // call has returned, when the note of whoever runs then is restored; what is noted here is therefore
-            // active.
+            // SAFETY: native code waits at the place, as `each_place` argues.
             GuestPlace::Native(hooks, place) => unsafe { (hooks.walk)(place, &mut backtrace) },
             GuestPlace::Interpreter(place) => {
                 let (frames, n_omitted) =

@@ -19,8 +19,7 @@ unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
     unsafe { (Store::running((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
-/// Returns the status of a bulk operation that [`super::noted`] has called. The host's callback, which decides at polls, may fail or
-/// panic, as a host function may.
+/// Returns the status of a bulk operation that [`super::noted`] has called.
 fn bulk_status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
     // SAFETY: the store owns the structure, and native code waits for the operation.
     let (pc, fp) = unsafe {
@@ -31,6 +30,8 @@ fn bulk_status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), St
     status(store, work)
 }
 
+/// Returns the status of what has asked the host's callback, which decides at polls. It may fail or panic, as a host function
+/// may.
 fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
     let failure = match catch_unwind(AssertUnwindSafe(|| work(store))) {
         Ok(Ok(())) => return 0,

@@ -209,7 +209,8 @@ pub(crate) struct Interpreter {
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
 // to native code, which can run in any thread. `Shared::store` is only dereferenced by native code, before
-// which `enter_native` sets it; where guest code is, only while it waits for whoever asks. Host functions are `Send + Sync`, everything else that the embedder puts in is
+// which `enter_native` sets it; the places of guest code that has called the host (`Calls::from`) only while that waits.
+// Host functions are `Send + Sync`, everything else that the embedder puts in is
 // `Send`.
 unsafe impl Send for Store {}
 

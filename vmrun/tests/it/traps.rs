@@ -180,7 +180,7 @@ fn traps_of_the_program_show_its_message_and_the_source() {
                   func look() { .line 3:14 trap 7 }";
     let text = folder.write("p.vasm", source);
     let binary = folder.path("p.bc");
-    vmrun(&["asm".as_ref(), text.as_ref(), "-o".as_ref(), binary.as_ref()]).output();
+    vmrun(&["asm".as_ref(), text.as_os_str(), "-o".as_ref(), binary.as_os_str()]).output();
     for program in [text, binary] {
         for engine in ENGINES {
             let error = vmrun_line(&program, engine).error(134);

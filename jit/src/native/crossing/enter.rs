@@ -9,8 +9,8 @@ use slotvm_runtime::native::{VmCtx, find_host_code, interpret};
 use crate::native::crossing::activation;
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]),
-/// and its own frame pointer.
+/// of calls by a stub, the function's number and the address that the stub's head passes on
+/// ([`crate::native::crossing::stubs`]), and its own frame pointer.
 #[cfg(target_arch = "x86_64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
@@ -71,8 +71,8 @@ macro_rules! enter {
 }
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]),
-/// and its own frame pointer.
+/// of calls by a stub, the function's number and the address that the stub's head passes on
+/// ([`crate::native::crossing::stubs`]), and its own frame pointer.
 #[cfg(target_arch = "aarch64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
