@@ -171,7 +171,7 @@ mod tests {
                 offset: 0,
                 reason: match n % 2 {
                     0 => TrapReason::HostError,
-                    _ => TrapReason::Guest(TrapCode::ALL[n as usize % 12]),
+                    _ => TrapReason::Guest(TrapCode::ALL[n as usize % TrapCode::ALL.len()]),
                 },
                 place: PlaceId(1),
             }],

@@ -27,6 +27,8 @@ const SOURCE: &str = r#"
     func itself(n: i32) -> i32 { local.get n return }
     export "unreachable" func f.unreachable
     func f.unreachable(n: i32) -> i32 { local.get n br_if on unreachable on: local.get n return }
+    export "custom" func f.custom
+    func f.custom(n: i32) -> i32 { local.get n br_if on trap 7 on: local.get n return }
     export "load" func f.load
     func f.load(n: i32) -> i32 { local.get n i32.eqz i32.const -4 i32.mul i32.load 65532 return }
     export "store" func f.store
@@ -91,8 +93,9 @@ const SOURCE: &str = r#"
     "#;
 
 /// Traps of the functions.
-const TRAPS: [(&str, TrapCode); 15] = [
+const TRAPS: [(&str, TrapCode); 16] = [
     ("unreachable", TrapCode::Unreachable),
+    ("custom", TrapCode::Custom),
     ("load", TrapCode::MemoryOutOfBounds),
     ("store", TrapCode::MemoryOutOfBounds),
     ("fill", TrapCode::MemoryOutOfBounds),
