@@ -60,6 +60,7 @@ fn table() -> Vec<Row> {
     row("call_indirect (i64, f32) -> (f64, i32), u", &[I64, F32, I32], &[F64, I32], None);
     // From here on control does not continue, or continues at the label. What is below may be anything.
     row("unreachable", &[I64], &[F32], Some(0));
+    row("trap 7", &[I64], &[F32], Some(0));
     row("return", &[I64, F64, I32], &[F64, I32], Some(0));
     row("return_call callee", &[I64, I64, F32], &[F64, I32], Some(0));
     let indirect = "return_call_indirect (i64, f32) -> (f64, i32), u";
@@ -80,9 +81,14 @@ impl Row {
         self.inst.starts_with("br")
     }
 
+    /// Whether the instruction takes any operands, and control does not continue.
+    fn only_traps(&self) -> bool {
+        matches!(self.inst, "unreachable" | "trap 7")
+    }
+
     /// Whether control continues to a `return` after the instruction.
     fn goes_on(&self) -> bool {
-        !self.inst.starts_with("return") && self.inst != "unreachable"
+        !self.inst.starts_with("return") && !self.only_traps()
     }
 
     fn module(&self) -> Module {
@@ -200,7 +206,7 @@ fn verifier_and_builder_take_what_the_table_says_and_nothing_else() {
         for other in row.others() {
             let differs = |i: usize| other.operands.get(i) != operands.get(i);
             let is_typed = table.contains(&other)
-                || *inst == "unreachable"
+                || row.only_traps()
                 || other.results == *results && any.is_some_and(differs);
             let about = format!("{about}, {} -> {}", types(&other.operands), types(&other.results));
             assert_eq!(verify_module(other.module()).is_ok(), is_typed, "{about}");
