@@ -118,7 +118,8 @@ pub struct Shared {
     pub memories: *const MemorySpan,
     /// Their number.
     pub n_memories: usize,
-    /// The values of the frame that an exit leaves.
+    /// The values of the frame that an exit leaves. Also the results of a call that keeps all registers, until its caller has
+    /// read them, which it does at once.
     pub exit_cells: [u64; EXIT_CELLS_MAX],
 }
 

@@ -12,7 +12,7 @@ use crate::module::{
     SourcePlace, TableType,
 };
 use crate::section::{
-    ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, LEAF_FUNC, NameSection, PASSIVE, Section,
+    ACTIVE, COLD_FUNC, DECLARED, ITEM_EXPRS, ITEM_FUNCS, LEAF_FUNC, NameSection, PASSIVE, Section,
     tagged_entity,
 };
 use crate::types::{FuncType, ValType};
@@ -152,6 +152,7 @@ impl<'a> Reader<'a> {
     fn import_tag(&mut self) -> Result<(EntityKind, ImportCall)> {
         self.tag("kind of import", |tag| match tag {
             LEAF_FUNC => Some((EntityKind::Func, ImportCall::Leaf)),
+            COLD_FUNC => Some((EntityKind::Func, ImportCall::Cold)),
             _ => Some((tagged_entity(tag)?, ImportCall::Ordinary)),
         })
     }

@@ -78,17 +78,21 @@ pub enum ImportCall {
     /// As a C function, which neither calls back, traps nor unwinds. Its parameters are numbers, and it has at most one
     /// result, a number.
     Leaf,
+    /// Rarely. The block of a call is laid out with code that rarely runs, and the call keeps all registers, so that code
+    /// around it is as if it were not there.
+    Cold,
 }
 
 impl ImportCall {
     /// Those that the text form has a word for.
-    pub(crate) const MARKED: [ImportCall; 1] = [ImportCall::Leaf];
+    pub(crate) const MARKED: [ImportCall; 2] = [ImportCall::Leaf, ImportCall::Cold];
 
     /// The word before `func` in the text form; empty for ordinary calls.
     pub const fn word(self) -> &'static str {
         match self {
             ImportCall::Ordinary => "",
             ImportCall::Leaf => "leaf",
+            ImportCall::Cold => "cold",
         }
     }
 }

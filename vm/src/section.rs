@@ -137,11 +137,15 @@ pub(crate) const fn tagged_entity(tag: u8) -> Option<EntityKind> {
 /// The byte that names leaf functions in an import.
 pub(crate) const LEAF_FUNC: u8 = 4;
 
+/// The byte that names cold functions in an import.
+pub(crate) const COLD_FUNC: u8 = 5;
+
 /// The byte that names functions in an import.
 pub(crate) const fn func_import_tag(call: ImportCall) -> u8 {
     match call {
         ImportCall::Ordinary => entity_tag(EntityKind::Func),
         ImportCall::Leaf => LEAF_FUNC,
+        ImportCall::Cold => COLD_FUNC,
     }
 }
 

@@ -39,6 +39,7 @@ pub struct VerifiedModule {
     pub(crate) bodies: Vec<Body>,
     /// The functions with their bodies, if they are made when they are first asked for.
     pub(crate) lazy: Option<Arc<LazyFuncs>>,
+    pub(crate) has_cold_imports: bool,
     pub(crate) uses_indexed: bool,
     pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
@@ -345,6 +346,11 @@ impl VerifiedModule {
             Some(&ImportKind::Func(_, call)) => call,
             _ => ImportCall::Ordinary,
         }
+    }
+
+    /// Whether calls of some import are rare.
+    pub fn has_cold_imports(&self) -> bool {
+        self.has_cold_imports
     }
 
     /// The index into [`Module::types`] of a function's type.

@@ -311,9 +311,11 @@ impl<'a> Generator<'a> {
             any = Generator::object_func_type();
         }
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
-        for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
+        let any_call = if self.is_hot { ImportCall::Cold } else { ImportCall::Ordinary };
+        let calls = [ImportCall::Ordinary, ImportCall::Cold, any_call];
+        for ((ty, name), call) in host.into_iter().zip(["mix", "note", "any"]).zip(calls) {
             let ty = self.type_index(ty);
-            self.import(name, ImportKind::Func(ty, ImportCall::Ordinary));
+            self.import(name, ImportKind::Func(ty, call));
         }
         self.n_funcs = match self.is_hot {
             false => 1 + self.choices.below(FUNCS_MAX),

@@ -9,6 +9,7 @@ use cranelift_codegen::{
 };
 use cranelift_module::{ModuleReloc, ModuleRelocTarget};
 
+use crate::code::error::CodeError;
 use crate::code::pctable::{CallSite, PcTable, Place, PlaceId, RootSite, TrapReason, TrapSite};
 
 /// An instruction whose address is to be a multiple of a power of two, or the first such address after it that the
@@ -35,6 +36,9 @@ impl Default for Anchor {
 
 /// The namespace of the names by which code calls functions of its unit.
 pub(crate) const FUNC_NAMESPACE: u32 = 0;
+
+/// The namespace of the names by which code calls what is appended to it: [`MachineCode::append`].
+pub(crate) const KEEPER_NAMESPACE: u32 = 1;
 
 /// The machine code of one function, not yet placed.
 #[derive(Default)]
@@ -68,7 +72,8 @@ impl FinalizedReloc {
         let name = match &reloc.target {
             FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
                 let name = &func.params.user_named_funcs()[*name];
-                assert_eq!(name.namespace, FUNC_NAMESPACE, "native code names functions only");
+                let known = [FUNC_NAMESPACE, KEEPER_NAMESPACE].contains(&name.namespace);
+                assert!(known, "native code names functions only");
                 ModuleRelocTarget::user(name.namespace, name.index)
             }
             FinalizedRelocTarget::ExternalName(ExternalName::LibCall(libcall)) => {
@@ -93,6 +98,7 @@ impl FinalizedReloc {
     pub(crate) fn func(&self) -> Result<u32, String> {
         match &self.0.name {
             ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } => Ok(*index),
+            ModuleRelocTarget::User { namespace: KEEPER_NAMESPACE, .. } => Err("keeper".to_owned()),
             ModuleRelocTarget::LibCall(libcall) => Err(libcall.to_string()),
             other => Err(other.to_string()),
         }
@@ -195,10 +201,39 @@ impl MachineCode {
         let bytes = &mut self.bytes;
         self.relocs.retain(|FinalizedReloc(reloc)| match reloc.name {
             ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } if index == func => {
-                !resolve_own(bytes, reloc)
+                !resolve_own(bytes, reloc, 0)
             }
             _ => true,
         });
+    }
+
+    /// Appends code, which the function calls by this number in [`KEEPER_NAMESPACE`], and resolves these calls.
+    ///
+    /// # Errors
+    /// Fails if the function is so large that one of them cannot reach it.
+    ///
+    /// # Panics
+    /// Panics if that code can trap by an instruction or depends on other code.
+    pub(crate) fn append(&mut self, number: u32, code: &MachineCode) -> Result<(), CodeError> {
+        assert!(code.relocs.is_empty() && code.traps.is_empty(), "it only calls by addresses");
+        let start = u32::try_from(self.bytes.len()).map_err(|_| CodeError::TooLarge)?;
+        let own = |name: &ModuleRelocTarget| match name {
+            ModuleRelocTarget::User { namespace, index } => {
+                (*namespace, *index) == (KEEPER_NAMESPACE, number)
+            }
+            _ => false,
+        };
+        let bytes = &mut self.bytes;
+        self.relocs.retain(|FinalizedReloc(reloc)| {
+            !own(&reloc.name) || !resolve_own(bytes, reloc, start.into())
+        });
+        if self.relocs.iter().any(|FinalizedReloc(reloc)| own(&reloc.name)) {
+            return Err(CodeError::TooLarge);
+        }
+        self.bytes.extend_from_slice(&code.bytes);
+        self.calls.extend(code.calls.iter().map(|site| site.moved(start, 0)));
+        self.alignment = self.alignment.max(code.alignment);
+        Ok(())
     }
 
     /// Whether the code is the same wherever it is placed, with any other, in any process.
@@ -237,11 +272,11 @@ impl MachineCode {
     }
 }
 
-/// Resolves a call of the function that it is in. Returns whether it could.
-fn resolve_own(code: &mut [u8], reloc: &ModuleReloc) -> bool {
+/// Resolves a call of what has this offset in the code that it is in. Returns whether it could.
+fn resolve_own(code: &mut [u8], reloc: &ModuleReloc, target: i64) -> bool {
     let at = reloc.offset as usize;
     let field = &mut code[at..at + 4];
-    let distance = reloc.addend - i64::from(reloc.offset);
+    let distance = target + reloc.addend - i64::from(reloc.offset);
     let resolved = match reloc.kind {
         Reloc::X86CallPCRel4 => i32::try_from(distance).ok().map(|distance| distance as u32),
         // 26 bits of the instruction, which counts instructions.

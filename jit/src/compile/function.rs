@@ -25,12 +25,13 @@ use slotvm_ssa::pipeline::{PassScratch, PassSet, Stage, StageError, Times};
 use tracing::trace_span;
 
 use self::form::Origin;
+use crate::code::error::CodeError;
 use crate::code::machine_code::MachineCode;
 use crate::compile::budget::{Cause, Effort, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
 use crate::compile::contain::Containment;
 use crate::compile::error::CompileError;
-use crate::compile::failure::CompileFailure;
+use crate::compile::failure::{CompileFailure, Fails};
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::{anchor, is_placed};
@@ -292,7 +293,6 @@ impl Compiler {
         sizes.frame_bytes = self.frame_bytes();
 
         let compiled = self.compiled.as_ref().expect("it was compiled");
-        sizes.code_bytes = compiled.code_buffer().len();
         let (clif_func, folds) = (&self.context.func, folds.as_ref());
         let trapping = options.trapping;
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
@@ -301,6 +301,11 @@ impl Compiler {
             None => is_marked(bits),
         });
         code.has_addresses = options.exits.is_some();
+        self.append_keepers(&mut code, &lowered.cold).map_err(|error| {
+            let refusal = error.failure().because(error);
+            CompileError::new(function.func, function.name.as_str(), refusal)
+        })?;
+        sizes.code_bytes = code.bytes.len();
         let asm = compiled.vcode.clone();
         let list = || places::listing(compiled, clif_func, function, folds, &code, (passes, work));
         let listing = self.options.keep_listing.then(list);
@@ -349,6 +354,14 @@ impl Compiler {
                 .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         }
         Ok(folds)
+    }
+
+    /// Appends what cold calls of a function call.
+    fn append_keepers(&self, code: &mut MachineCode, cold: &[usize]) -> Result<(), CodeError> {
+        let Some(calls) = self.options.lower.cold.as_deref() else { return Ok(()) };
+        // However the function is compiled, so that all have the same.
+        let isa = &*self.options.lower.isa;
+        (0..).zip(cold).try_for_each(|(i, &number)| code.append(i, calls.keeper(number, isa)?))
     }
 
     /// Leaves the function's CLIF in the context.

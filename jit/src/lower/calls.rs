@@ -39,6 +39,9 @@ impl Lowering<'_, '_> {
             value.into_iter().for_each(|value| self.define_result(inst, value));
             return;
         }
+        if let Some(number) = self.cold_call(inst, op) {
+            return self.lower_cold_call(inst, number);
+        }
         let (callee, ty) = self.callee(inst, op);
         let ty = self.func_type(ty);
         let area = abi::returns_by_area(ty).then(|| self.callee_area(ty));

@@ -18,11 +18,13 @@ mod bounds;
 mod bulk;
 mod calls;
 mod checks;
+pub(crate) mod cold;
 mod conditions;
 mod control;
 mod counts;
 mod division;
 pub(crate) mod exits;
+pub(crate) mod glue;
 pub(crate) mod hot_loop;
 pub(crate) mod isa;
 mod memo;
@@ -61,6 +63,7 @@ use slotvm_ssa::ir::{Entry, Function};
 use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
+use cold::ColdCalls;
 use conditions::Conditions;
 use exits::CodeExits;
 use memo::Memo;
@@ -98,6 +101,8 @@ pub(crate) struct LowerOptions {
     /// The imported functions in their order, if they are code of the module's own unit ([`crate::raw`]). Otherwise
     /// they are called by their records.
     pub(crate) imports: Option<Arc<[UnitImport]>>,
+    /// The code for calls of imports that are rarely called, if the module has any.
+    pub(crate) cold: Option<Arc<ColdCalls>>,
     /// The counters of the module whose blocks are counted. They live as long as its code.
     pub(crate) counters: Option<Arc<Counters>>,
     /// The exits of the function, if it has any.
@@ -129,6 +134,8 @@ pub(crate) struct Lowered {
     pub(crate) load_locs: Vec<Loc>,
     /// Names for the text of the CLIF, if the function has any.
     pub(crate) names: Option<ClifNames>,
+    /// The signatures of cold calls, by their numbers in [`ColdCalls`], in the order of the names that the code calls them by.
+    pub(crate) cold: Vec<usize>,
     /// The counters that the code adds to, if blocks are counted. They must live as long as the code.
     pub(crate) counters: Option<FunctionCounters>,
 }
@@ -163,7 +170,7 @@ pub(crate) fn lower_function(
     let names = lowering.names();
     lowering.builder.finalize(options.isa.frontend_config());
     let counters = lowering.counters.map(|(counters, _)| counters);
-    Lowered { load_locs: lowering.load_locs, names, counters }
+    Lowered { load_locs: lowering.load_locs, names, cold: lowering.cold, counters }
 }
 
 /// The signature of a function. Where it is entered in a loop, its parameter is the address of the interpreter's frame.
@@ -289,6 +296,9 @@ struct Lowering<'a, 'f> {
     signatures: HashMap<u32, ir::SigRef>,
     /// Those of leaf functions.
     leaf_signatures: HashMap<u32, ir::SigRef>,
+    /// The signatures of cold calls so far, and their keepers in the same order.
+    cold: Vec<usize>,
+    keepers: Vec<ir::FuncRef>,
     /// Functions imported so far, by function index.
     functions: HashMap<u32, ir::FuncRef>,
     /// The signature of the trap function, imported at the first trap by a call.
@@ -341,6 +351,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
             conditions: Conditions::find(func),
             signatures: HashMap::new(),
             leaf_signatures: HashMap::new(),
+            cold: Vec::new(),
+            keepers: Vec::new(),
             functions: HashMap::new(),
             raise_signature: None,
             poll_signature: None,
@@ -375,7 +387,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
             self.start_entry(clif_block);
             return;
         }
-        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
+        let never_ends =
+            self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last));
+        if never_ends || self.calls_rarely(block) {
             self.builder.set_cold_block(clif_block);
         }
         for &param in self.func.params(block) {

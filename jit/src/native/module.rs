@@ -29,6 +29,7 @@ use crate::config::counts::{Counters, FunctionCounts};
 use crate::config::executions::Executions;
 use crate::config::{Compile, Config, Tier};
 use crate::lower::abi::Direction;
+use crate::lower::cold::ColdCalls;
 use crate::lower::exits::LeftCode;
 use crate::native::crossing::trampolines::Trampoline;
 use crate::native::ownership::eager::EagerCode;
@@ -142,6 +143,7 @@ impl NativeModule {
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         options.containment = resources.containment.clone();
+        options.lower.cold = ColdCalls::of(verified);
         let memory = options.lower.memory;
         let counters = options.lower.counters.clone();
         let budget = &resources.budget;
@@ -363,6 +365,7 @@ impl NativeModule {
         }
         let mut options = self.native.compile_options(memory_plan(self.native.config(), verified));
         options.containment = self.resources.containment.clone();
+        options.lower.cold = ColdCalls::of(verified);
         let share = Budget::new(verified).share(verified, func);
         let mut compiler = Compiler::new(keep(options));
         let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));

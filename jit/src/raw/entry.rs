@@ -23,14 +23,13 @@ use super::libcalls::LIBCALLS;
 use crate::code::error::CodeError;
 use crate::code::machine_code::MachineCode;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
+use crate::lower::glue::{TRUSTED, compile, entry_block};
 use crate::lower::memory::{load, store};
 use crate::lower::traps::trap_trampoline;
 use crate::native::crossing::activation::Activation;
 use crate::native::crossing::executor::error_of_trap;
 use crate::native::crossing::raise;
-use crate::native::crossing::trampoline::{
-    TRUSTED, compile, entry_block, exits, load_cell, store_cell, store_handler,
-};
+use crate::native::crossing::trampoline::{exits, load_cell, store_cell, store_handler};
 
 /// The frame of an entry.
 #[repr(C)]

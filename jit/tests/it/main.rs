@@ -6,6 +6,7 @@ mod api;
 mod backtraces;
 mod bounds;
 mod builds;
+mod cold;
 #[cfg(feature = "jit")]
 mod counts;
 mod deadline;

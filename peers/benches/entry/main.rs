@@ -12,9 +12,27 @@ use std::time::Instant;
 use side::Case;
 
 mod ours {
-    use slotvm::{Error, FuncType};
+    use std::ffi::c_void;
+
+    use slotvm::{Error, FuncType, LeafFunc};
 
     side!(slotvm);
+
+    unsafe extern "C" fn add(_: *mut c_void, a: i32, b: i64) -> i64 {
+        i64::from(a) + b
+    }
+
+    fn start_leaf(engine: &Engine) -> (Store<Data>, Instance) {
+        let function = add as unsafe extern "C" fn(*mut c_void, i32, i64) -> i64;
+        // SAFETY: it adds.
+        let leaf = unsafe { LeafFunc::new(function, std::ptr::null_mut(), 256) }.unwrap();
+        let mut linker = Linker::new(engine);
+        linker.func_wrap_leaf("host", "add", &leaf).unwrap();
+        let module = Module::from_text(engine, side::LEAF_CALLERS).expect("the text is right");
+        let mut store = Store::new(engine, Data::default());
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        (store, instance)
+    }
 
     fn engine() -> Engine {
         Engine::new(slotvm::Config::new().tier(slotvm::Tier::Jit)).expect("there is native code")
@@ -37,6 +55,11 @@ mod theirs {
     use wasmtime::{Error, FuncType, Trap};
 
     side!(wasmtime);
+
+    /// There is nothing like it: an ordinary function of the same type.
+    fn start_leaf(engine: &Engine) -> (Store<Data>, Instance) {
+        start(engine, side::CALLERS)
+    }
 
     fn engine() -> Engine {
         Engine::default()

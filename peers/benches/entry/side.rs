@@ -49,6 +49,23 @@ pub(crate) const CALLERS: &str = r#"(module
       (drop (call $back (local.get 0)))
       (br_if $next (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))"#;
 
+/// A function that calls the host in a loop, and the loop alone, in our text form: the import is a leaf.
+pub(crate) const LEAF_CALLERS: &str = r#"
+    import "host" "add" leaf func add(i32, i64) -> i64
+    export "add" func calls
+    export "loop" func rounds
+    func calls(n: i32) {
+      next:
+        local.get n  i64.const 1  call add  drop
+        local.get n  i32.const 1  i32.sub  local.tee n  br_if next
+        return
+    }
+    func rounds(n: i32) {
+      next:
+        local.get n  i32.const 1  i32.sub  local.tee n  br_if next
+        return
+    }"#;
+
 /// Functions that trap.
 pub(crate) const TRAPS: &str = r#"(module
   (import "host" "fail" (func $fail))
@@ -93,7 +110,7 @@ pub(crate) fn instances() -> Vec<(&'static str, String)> {
 }
 
 /// The functions below, for the engine of a crate. What the crates do not have in common is beside it:
-/// `func_type`, `fail` and `is_trap`.
+/// `func_type`, `start_leaf`, `fail` and `is_trap`.
 macro_rules! side {
     ($api:ident) => {
         use std::hint::black_box;
@@ -252,6 +269,13 @@ macro_rules! side {
             ] {
                 cases.push(Case { name, run: loops(export), base: Some(loops("loop")) });
             }
+            let loops = |export: &str| -> Box<dyn FnMut(u32)> {
+                let (mut store, instance) = start_leaf(engine);
+                let f = instance.get_typed_func::<i32, ()>(&mut store, export).unwrap();
+                Box::new(move |n| f.call(&mut store, n as i32).unwrap())
+            };
+            let name = "host call: leaf (wasmtime: typed), i32, i64 -> i64";
+            cases.push(Case { name, run: loops("add"), base: Some(loops("loop")) });
         }
 
         fn instances(engine: &Engine, cases: &mut Vec<Case>) {

@@ -85,9 +85,7 @@ impl LinkError {
 fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Extern) -> LinkError {
     let expected = import_text(module, import);
     let found = match found {
-        Extern::Func(func) => {
-            func_text(if store.is_leaf(func) { "leaf" } else { "" }, store.func_type(func))
-        }
+        Extern::Func(func) => func_text(store.is_leaf(func), store.func_type(func)),
         Extern::Table(table) if store.table(table).is_constant() => {
             let ty = table_text(store.table(table).ty());
             format!("{ty} whose elements are constant, since its module does not export it")
@@ -101,15 +99,17 @@ fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Exte
 
 fn import_text(module: &VerifiedModule, import: &Import) -> String {
     match import.kind {
-        ImportKind::Func(ty, call) => func_text(call.word(), &module.module().types[ty as usize]),
+        ImportKind::Func(ty, call) => {
+            func_text(call == ImportCall::Leaf, &module.module().types[ty as usize])
+        }
         ImportKind::Table(ty) => table_text(ty),
         ImportKind::Memory(ty) => memory_text(ty),
         ImportKind::Global(ty) => global_text(ty),
     }
 }
 
-fn func_text(mark: &str, ty: &FuncType) -> String {
-    format!("{mark}{}function {ty}", if mark.is_empty() { "" } else { " " })
+fn func_text(is_leaf: bool, ty: &FuncType) -> String {
+    format!("{}function {ty}", if is_leaf { "leaf " } else { "" })
 }
 
 fn table_text(ty: TableType) -> String {

@@ -11,11 +11,12 @@
 //!
 //! Without that, a register allocator splits the values somewhere in the loop: it moves them between frame and
 //! registers on the way through blocks that do not use them. An interpreter with a rarely taken call is such a loop.
-//! Loops without calls gained nothing (`docs/decisions.md`).
+//! Loops without calls gained nothing (`docs/decisions.md`). Nor do cold calls of imports count, which keep all registers.
 //!
 //! Linear in the function, apart from liveness, which has a limit.
 
-use slotvm_bytecode::ValType;
+use slotvm_bytecode::module::ImportCall;
+use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
 use crate::graphs::cfg::Cfg;
 use crate::graphs::ids::{Loop, Slot};
@@ -24,7 +25,7 @@ use crate::graphs::loops::LoopForest;
 use crate::graphs::slot_blocks::SlotBlocks;
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
-use crate::ir::entity::{Block, Edge};
+use crate::ir::entity::{Block, Edge, Inst};
 use crate::ir::irop::{IrOp, Opcode};
 
 /// The registers of a machine that calls preserve, and code may use.
@@ -77,11 +78,12 @@ pub struct PressureReport {
 /// Marks the slots of a function in slot form that stay in memory on a machine with these registers.
 pub fn pressure(
     f: &mut Function,
+    module: &VerifiedModule,
     preserved: PreservedRegisters,
     analyses: &mut Analyses,
 ) -> PressureReport {
     let mut report = PressureReport::default();
-    if !has_loops_and_calls(f) {
+    if !has_loops_and_calls(f, module) {
         return report;
     }
     let accesses = Accesses::find(f);
@@ -90,7 +92,7 @@ pub fn pressure(
         return report;
     }
     let (loops, cfg) = analyses.loops(f);
-    let calls = loops_with_calls(f, loops);
+    let calls = loops_with_calls(f, module, loops);
     if !calls.contains(&true) {
         return report;
     }
@@ -121,11 +123,18 @@ pub fn pressure(
 }
 
 /// Whether a function has loops and calls at all.
-fn has_loops_and_calls(f: &Function) -> bool {
+fn has_loops_and_calls(f: &Function, module: &VerifiedModule) -> bool {
     // Blocks are numbered so that only what closes a loop leads back.
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
     f.blocks().any(|block| f.succ_edges(block).any(is_back))
-        && f.layout.iter().any(|&inst| f.opcode(inst).calls())
+        && f.layout.iter().any(|&inst| calls(f, module, inst))
+}
+
+/// Whether an instruction calls what may change registers.
+fn calls(f: &Function, module: &VerifiedModule, inst: Inst) -> bool {
+    let opcode = f.opcode(inst);
+    let keeps_all = || module.import_call(f.imm(inst).low()) == ImportCall::Cold;
+    opcode.calls() && !(opcode == Opcode::Op(Op::Call) && keeps_all())
 }
 
 /// The index in [`PreservedRegisters::by_class`] of the registers that a value needs.
@@ -138,11 +147,11 @@ fn class_of(ty: ValType) -> usize {
 }
 
 /// Whether each loop calls, itself or in a loop inside it.
-fn loops_with_calls(f: &Function, loops: &LoopForest) -> Vec<bool> {
+fn loops_with_calls(f: &Function, module: &VerifiedModule, loops: &LoopForest) -> Vec<bool> {
     let mut calls = vec![false; loops.n_loops()];
     for block in f.blocks() {
         if let Some(of) = loops.innermost(block.0)
-            && f.insts(block).iter().any(|&inst| f.opcode(inst).calls())
+            && f.insts(block).iter().any(|&inst| self::calls(f, module, inst))
         {
             calls[of.index()] = true;
         }

@@ -317,7 +317,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// `leaf`, or nothing.
+    /// `leaf`, `cold`, or nothing.
     fn import_call(&mut self) -> ImportCall {
         let marked = ImportCall::MARKED.into_iter();
         marked.into_iter().find(|call| self.cursor.take_word(call.word())).unwrap_or_default()

@@ -93,6 +93,7 @@ pub(crate) fn verify_by(
         shape_n_wide: shapes.n_wide,
         bodies,
         lazy,
+        has_cold_imports: has_cold_imports(&module),
         uses_indexed: found.uses_indexed,
         uses_vectors: found.uses_vectors,
         referenced_funcs,
@@ -208,6 +209,11 @@ fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError
     check_elems(module, spaces)?;
     check_datas(module, spaces)?;
     check_frame_stack(module, spaces)
+}
+
+fn has_cold_imports(module: &Module) -> bool {
+    let is_cold = |kind: &ImportKind| matches!(kind, ImportKind::Func(_, ImportCall::Cold));
+    module.imports.iter().any(|import| is_cold(&import.kind))
 }
 
 fn check_leaf_imports(module: &Module) -> Result<(), VerifyError> {

@@ -46,9 +46,9 @@ fn global_type() -> impl Strategy<Value = GlobalType> {
 
 fn import() -> impl Strategy<Value = Import> {
     let kind = prop_oneof![
-        (number(), any::<bool>()).prop_map(|(ty, is_leaf)| {
-            let call = if is_leaf { ImportCall::Leaf } else { ImportCall::Ordinary };
-            ImportKind::Func(ty, call)
+        (number(), 0..3usize).prop_map(|(ty, call)| {
+            let calls = [ImportCall::Ordinary, ImportCall::Leaf, ImportCall::Cold];
+            ImportKind::Func(ty, calls[call])
         }),
         table_type().prop_map(ImportKind::Table),
         memory_type().prop_map(ImportKind::Memory),

@@ -82,22 +82,26 @@ fn types_and_shapes_are_numbered_by_first_use() {
 }
 
 #[test]
-fn leaf_imports_are_marked() {
-    let text = "import \"m\" \"leaf\" leaf func leaf(f64) -> i32\nimport \"m\" \"g\" func g()\n";
+fn imports_are_marked() {
+    let text = "import \"m\" \"leaf\" leaf func leaf(f64) -> i32\nimport \"m\" \"g\" func g()\n\
+        import \"m\" \"h\" cold func h()\n";
     let module = parse(text);
     let calls = module.imports.iter().map(|import| match import.kind {
         ImportKind::Func(_, call) => call,
         _ => panic!("an import that is no function"),
     });
-    assert_eq!(calls.collect::<Vec<_>>(), [ImportCall::Leaf, ImportCall::Ordinary]);
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        [ImportCall::Leaf, ImportCall::Ordinary, ImportCall::Cold]
+    );
     let printed = text::print(&module).unwrap();
     assert!(printed.starts_with("import \"m\" \"leaf\" leaf func leaf(f64) -> i32\n"), "{printed}");
     assert_eq!(parse(&printed), module);
     assert_eq!(decode(&encode(&module)).unwrap(), module);
     let verified = verify(module).unwrap();
     assert_eq!(
-        [0, 1].map(|func| verified.import_call(func)),
-        [ImportCall::Leaf, ImportCall::Ordinary]
+        [0, 1, 2].map(|func| verified.import_call(func)),
+        [ImportCall::Leaf, ImportCall::Ordinary, ImportCall::Cold]
     );
 }
 

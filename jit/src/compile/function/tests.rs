@@ -50,6 +50,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         on_the_fly: None,
         passes: Passes::default(),
         lower: LowerOptions {
+            cold: None,
             isa,
             slots,
             memory: MemoryPlan::INDEXED,

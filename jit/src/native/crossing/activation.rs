@@ -18,8 +18,9 @@ use slotvm_runtime::native::{EntryTrampoline, Shared, VmCtx};
 use crate::code::pctable::{PcTable, Place, PlaceId, TrapReason};
 use crate::code::registry;
 
-/// Frames that are recorded at most: what calls the host is one, too, and has no place in a backtrace.
-const PCS_MAX: usize = TRACE_FRAMES_MAX + 1;
+/// Frames that are recorded at most: what calls the host is one, too, and so is what a cold call goes by. They have no place
+/// in a backtrace.
+const PCS_MAX: usize = 2 * TRACE_FRAMES_MAX + 1;
 
 /// An entry into native code.
 #[repr(C)]

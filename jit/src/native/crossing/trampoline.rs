@@ -12,23 +12,19 @@
 //!   [`slotvm_runtime::native::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`](crate::lower::traps::HOST_ERROR), by a call, if that reports an error.
 
-use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableData, ExceptionTableItem,
-    Function, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind,
-    UserFuncName, Value, types,
+    InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
-use cranelift_codegen::{CodegenError, Context};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::{FuncType, ValType, n_cells};
 use slotvm_runtime::native::offsets as rt;
 
 use crate::code::error::CodeError;
-use crate::code::machine_code::MachineCode;
-use crate::code::pctable::PlaceId;
 use crate::code::unit::CodeUnit;
 use crate::lower::abi::{self, CELL_BYTES, Direction, POINTER};
+use crate::lower::glue::{TRUSTED, compile, entry_block};
 use crate::lower::isa::{IN_ONE_PASS, with_settings};
 use crate::lower::traps::trap_trampoline;
 use crate::native::crossing::activation::offsets;
@@ -111,47 +107,6 @@ fn host_convention(isa: &dyn TargetIsa) -> Signature {
     signature.returns.push(AbiParam::new(types::I32));
     signature
 }
-
-/// Compiles code without places in bytecode.
-///
-/// # Errors
-/// Fails if Cranelift refuses the signature.
-pub(crate) fn compile(
-    isa: &dyn TargetIsa,
-    signature: Signature,
-    build: impl FnOnce(&mut FunctionBuilder<'_>),
-) -> Result<MachineCode, CodeError> {
-    let func = Function::with_name_signature(UserFuncName::default(), signature);
-    let mut context = Context::for_function(func);
-    let mut scratch = FunctionBuilderContext::new();
-    let mut builder = FunctionBuilder::new(&mut context.func, &mut scratch);
-    build(&mut builder);
-    builder.seal_all_blocks();
-    builder.finalize(isa.frontend_config());
-    let compiled = context
-        .compile(isa, &mut ControlPlane::default())
-        .map_err(|error| refused(&error.inner))?
-        .clone();
-    Ok(MachineCode::new(&compiled, &context.func, |_| None, |_, _| PlaceId::NONE, Vec::new()))
-}
-
-fn refused(refusal: &CodegenError) -> CodeError {
-    match refusal {
-        CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => CodeError::WideTrampoline,
-        other => CodeError::Trampoline(format!("{other:?}")),
-    }
-}
-
-/// Starts the function and returns its parameters.
-pub(crate) fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
-    let block = b.create_block();
-    b.append_block_params_for_function_params(block);
-    b.switch_to_block(block);
-    b.block_params(block).to_vec()
-}
-
-/// Accesses to structures of ours, which are there and aligned.
-pub(crate) const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
 fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let params = entry_block(b);

@@ -162,6 +162,7 @@ impl NativeEngine {
             }),
             passes: config.passes.clone(),
             lower: LowerOptions {
+                cold: None,
                 isa: self.isa.clone(),
                 slots: config.slots,
                 memory,

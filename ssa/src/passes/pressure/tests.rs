@@ -56,7 +56,7 @@ fn kept(source: &str) -> Vec<usize> {
 fn kept_with(source: &str, preserved: PreservedRegisters) -> Vec<usize> {
     let module = module(source);
     let mut f = slot_form(&module, 1, &BuildOptions::default());
-    let report = pressure(&mut f, preserved, &mut Analyses::default());
+    let report = pressure(&mut f, &module, preserved, &mut Analyses::default());
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     let kept: Vec<usize> = (0..f.slots.len()).filter(|&i| f.slots[i].kept.is_some()).collect();
     assert_eq!(report.n_kept, kept.len());
@@ -71,6 +71,10 @@ fn rarely_used_locals_stay_in_memory_where_a_loop_calls() {
     assert_eq!(kept(&interpreter("i64", 2, 2, true)), []);
     assert_eq!(kept(&interpreter("i64", 9, 0, true)), []);
     assert_eq!(kept(&interpreter("i64", 4, 4, false)), []);
+    // A cold call preserves all.
+    let cold = interpreter("i64", 4, 4, true);
+    let cold = cold.replace("func g() { return }", "import \"env\" \"g\" cold func g()");
+    assert_eq!(kept(&cold), []);
     // No call preserves a register of a float.
     assert_eq!(kept(&interpreter("f64", 1, 2, true)), [2, 3]);
 }
@@ -89,7 +93,7 @@ fn promotion_leaves_kept_slots_alone() {
     let module = module(&interpreter("i64", 2, 4, true));
     let mut f = slot_form(&module, 1, &BuildOptions::default());
     let full = promote(&mut f.clone(), &mut Scratch::default());
-    pressure(&mut f, PreservedRegisters::default(), &mut Analyses::default());
+    pressure(&mut f, &module, PreservedRegisters::default(), &mut Analyses::default());
     let text = print(&f);
     assert!(text.contains("slot s3: i64 = local 3 kept @"), "{text}");
     assert_eq!(print(&parse(&text).expect("it is valid")), text);

@@ -79,7 +79,7 @@ impl<'m> Explained<'m> {
             .map_err(|_| ShowError::TooLong { items: "blocks in dominance frontiers" })?;
         let by_slot = |sites: &[(u32, Slot)]| sites.iter().map(|&(b, slot)| (slot, b)).collect();
         let (mut promoted, mut scratch) = (f.clone(), Scratch::default());
-        pressure(&mut promoted, PreservedRegisters::default(), &mut Analyses::default());
+        pressure(&mut promoted, module, PreservedRegisters::default(), &mut Analyses::default());
         let report = promote(&mut promoted, &mut scratch);
         let mut locals = report::slots(&promoted, &report, &scratch);
         locals.extend(report::escaping(&promoted, module));
