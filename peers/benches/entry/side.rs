@@ -274,7 +274,7 @@ macro_rules! side {
                 let f = instance.get_typed_func::<i32, ()>(&mut store, export).unwrap();
                 Box::new(move |n| f.call(&mut store, n as i32).unwrap())
             };
-            let name = "host call: leaf (wasmtime: typed), i32, i64 -> i64";
+            let name = "host call: leaf, i32, i64 -> i64";
             cases.push(Case { name, run: loops("add"), base: Some(loops("loop")) });
         }
 
