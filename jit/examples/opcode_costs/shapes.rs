@@ -3,6 +3,7 @@
 use slotvm_bytecode::ValType::{self, F32, F64, FuncRef, I32, I64, V128};
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LocalId, ModuleBuilder, TableId, TypeId};
 use slotvm_bytecode::module::Module;
+use slotvm_bytecode::pairs::is_pair;
 use slotvm_bytecode::{Effect, Imm, ImmKind, Op};
 
 /// The types of the parameters of each function that is measured.
@@ -74,7 +75,7 @@ pub(crate) fn fits(op: Op, shape: Shape) -> bool {
     if shape == Shape::ConstLength {
         return matches!(op, Op::MemoryCopy | Op::MemoryFill);
     }
-    let [result] = results else {
+    let [result, ..] = results else {
         return shape == Shape::Alone || shape == Shape::Parted && !is_arithmetic;
     };
     let chains = params.contains(result) && *result != FuncRef;
@@ -253,7 +254,13 @@ impl Writer {
                     _ => other(f, ty),
                 }
             }
-            self.op.into_iter().for_each(|op| self.emit(f, op));
+            if let Some(op) = self.op {
+                self.emit(f, op);
+                // The first of two results is linked.
+                if is_pair(op) {
+                    f.op(Op::Drop);
+                }
+            }
         }
         let (_, store) = access(linked).expect("chains have types that are stored");
         f.local_set(kept).i32_const(0).local_get(kept).store(store, 0);

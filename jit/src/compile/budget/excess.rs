@@ -201,11 +201,13 @@ fn maker_of_param(
 
 /// The opcode that stands for all with which the rules for one combine it.
 fn family(op: Op) -> Op {
+    use Op::*;
     match op {
-        Op::I32Sub => Op::I32Add,
-        Op::I64Sub => Op::I64Add,
-        Op::I32Rotr => Op::I32Rotl,
-        Op::I64Rotr => Op::I64Rotl,
+        // Where the flag is a comparison, the first result is a plain sum.
+        I32Sub | I32AddOverflowS | I32AddOverflowU | I32SubOverflowS | I32SubOverflowU => I32Add,
+        I64Sub | I64AddOverflowS | I64AddOverflowU | I64SubOverflowS | I64SubOverflowU => I64Add,
+        I32Rotr => I32Rotl,
+        I64Rotr => I64Rotl,
         op => op,
     }
 }

@@ -1,6 +1,7 @@
 //! Values that the code of an instruction is made of and that no form shows, but which an optimiser knows
 //! again: addresses, bounds, and what the context holds.
 
+use slotvm_bytecode::pairs::is_pair;
 use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Inst, Value};
@@ -41,6 +42,8 @@ enum Kind {
     Global,
     /// Comparisons before a division or conversion.
     Check,
+    /// A number of 128 bits in two registers, or a result and a comparison that is its flag.
+    Pair,
     /// A constant of a vector, and those that vector operations have.
     Vector,
     Lanes,
@@ -67,6 +70,7 @@ impl HiddenValues {
             Op::TableSize => 2,
             Op::GlobalGet | Op::GlobalSet | Op::RefFunc => 1,
             _ if self.compares(op) => 3,
+            _ if is_pair(op) => 2,
             _ if op.is_vector() => 1,
             _ => 0,
         };
@@ -130,6 +134,7 @@ impl HiddenValues {
                 add(Kind::Vector.key(lanes as u64 ^ (lanes >> 64) as u64), NONE, 1);
             }
             _ if self.compares(op) => add(Kind::Check.key(op as u32), [operand(0), operand(1)], 3),
+            _ if is_pair(op) => add(Kind::Pair.key(op as u32), [operand(0), operand(1)], 2),
             _ if op.is_vector() => add(Kind::Lanes.key(op as u32), NONE, 1),
             _ => {}
         }
