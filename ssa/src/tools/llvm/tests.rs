@@ -191,3 +191,25 @@ fn constants_keep_their_bits() {
         assert_eq!(number(ty, bits), text);
     }
 }
+
+#[test]
+fn two_results_are_words_of_128_bits_or_a_number_and_a_bit() {
+    let (_, ssa, declarations) = both_forms(
+        "func product(a: i64, b: i64) -> (i64, i64) { local.get a local.get b i64.mul_wide_s return }
+         func sum(a: i32, b: i32) -> (i32, i32) { local.get a local.get b i32.add_overflow_u return }",
+    );
+    let expected = [
+        "= sext i64 %v0.a to i128",
+        "= mul i128 ",
+        "= trunc i128 ",
+        "= lshr i128 ",
+        "= call { i32, i1 } @llvm.uadd.with.overflow.i32(i32 %v0.a, i32 %v1.b)",
+        "= extractvalue { i32, i1 } ",
+        "= zext i1 ",
+    ];
+    for part in expected {
+        assert!(lines(&ssa).iter().any(|line| line.contains(part)), "{part} in {ssa}");
+    }
+    let declared = "declare { i32, i1 } @llvm.uadd.with.overflow.i32(i32, i32)";
+    assert!(lines(&declarations).contains(&declared), "{declarations}");
+}
