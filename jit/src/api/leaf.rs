@@ -66,7 +66,7 @@ impl LeafFunc {
     /// `data` and any numbers. It returns: it does not unwind, and does not jump elsewhere. It calls no guest code, and uses
     /// nothing of the stores that have it, their memories included. It keeps to `stack_bytes`. Guest code leaves it these on
     /// the stack of a thread; where the embedder calls guest code on a stack of its own, it has provided for them below
-    /// [`Config::max_native_stack`](crate::Config::max_wasm_stack).
+    /// [`Config::max_native_stack`](crate::Config::max_native_stack).
     ///
     /// # Errors
     /// Fails if `stack_bytes` is more than `LEAF_STACK_BYTES_MAX`, 64 KiB.
@@ -114,7 +114,7 @@ impl Func {
 
 /// The type of a C function with up to twelve parameters, besides the pointer, and one result:
 /// `unsafe extern "C" fn(*mut c_void, P…) -> R`. Parameters and results are numbers
-/// ([`CValue`](crate::raw::CValue), [`CResult`](crate::raw::CResult)).
+/// ([`CValue`], [`CResult`]).
 pub trait LeafFunction: Copy + private::Sealed + 'static {
     /// Makes a function of the host.
     ///
