@@ -40,7 +40,7 @@ impl Lowering<'_, '_> {
             return;
         }
         if let Some(number) = self.cold_call(inst, op) {
-            return self.lower_cold_call(inst, number);
+            return self.lower_cold_call(inst, number, list);
         }
         let (callee, ty) = self.callee(inst, op);
         let ty = self.func_type(ty);

@@ -138,7 +138,7 @@ impl Lowering<'_, '_> {
         cold.numbers.get(&self.module.func_type_index(func)).copied()
     }
 
-    pub(super) fn lower_cold_call(&mut self, inst: Inst, number: usize) {
+    pub(super) fn lower_cold_call(&mut self, inst: Inst, number: usize, roots: Option<u32>) {
         let func = self.func.imm(inst).low();
         let ty = self.func_type(self.module.func_type_index(func));
         let keeper = self.keeper(number, ty);
@@ -146,7 +146,8 @@ impl Lowering<'_, '_> {
         let distance = self.builder.ins().iconst(types::I64, distance);
         let own = self.func.operands(inst).iter().map(|&value| self.value(value));
         let args: Vec<_> = [self.context, distance].into_iter().chain(own).collect();
-        self.builder.ins().call(keeper, &args);
+        let call = self.builder.ins().call(keeper, &args);
+        self.list_roots(roots, call);
         if ty.results.is_empty() {
             return;
         }

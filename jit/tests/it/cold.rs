@@ -188,8 +188,8 @@ fn deep_recursion_by_cold_calls_has_a_backtrace() {
             let error = down.call(&mut store, 0).unwrap_err();
             let Error::Trap(trap) = &error else { panic!("{error}") };
             assert_eq!(trap.code, TrapCode::StackOverflow);
-            assert_eq!(trap.frames.len(), 100);
-            for two in trap.frames.windows(2) {
+            assert_eq!(trap.frames().len(), 100);
+            for two in trap.frames().windows(2) {
                 assert_ne!(two[0].func_name(), two[1].func_name());
             }
         }

@@ -136,6 +136,7 @@ fn show(value: &Val) -> String {
         Val::V128(vector) => format!("{:#x}", vector.as_u128()),
         Val::FuncRef(func) => format!("func {}", func.is_some()),
         Val::ExternRef(object) => format!("extern {}", object.is_some()),
+        Val::Ref(object) => format!("ref {}", object.is_some()),
     }
 }
 

@@ -22,7 +22,8 @@ mod localise;
 
 use std::collections::HashMap;
 
-use slotvm_bytecode::{Imm, Op, ValType};
+use slotvm_bytecode::module::ImportCall;
+use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 
 use crate::graphs::ids::Slot;
 use crate::ir::Function;
@@ -48,16 +49,16 @@ pub struct RootsReport {
 }
 
 /// Makes the safepoints of a function in slot form.
-pub fn roots(f: &mut Function, analyses: &mut Analyses) -> RootsReport {
+pub fn roots(f: &mut Function, module: &VerifiedModule, analyses: &mut Analyses) -> RootsReport {
     if !f.value_types.contains(&ValType::Ref) {
         return RootsReport::default();
     }
     localise::localise(f);
     let copies_max = COPIES_PER_INST * f.n_insts_in_blocks();
-    let Some(live) = live::at_safepoints(f, analyses, copies_max) else {
-        return in_memory::keep(f);
+    let Some(live) = live::at_safepoints(f, module, analyses, copies_max) else {
+        return in_memory::keep(f, module);
     };
-    let Some(cells) = Cells::new(&live) else { return in_memory::keep(f) };
+    let Some(cells) = Cells::new(&live) else { return in_memory::keep(f, module) };
     let n_safepoints = live.safepoints.len();
     if n_safepoints > 0 {
         Placement { f, live, cells, layout: Vec::new(), n_cells: 0, waiting: HashMap::new() }.run();
@@ -65,9 +66,13 @@ pub fn roots(f: &mut Function, analyses: &mut Analyses) -> RootsReport {
     RootsReport { n_safepoints, is_in_memory: false }
 }
 
-/// Whether the embedder may visit references while the function waits at an instruction.
-fn is_safepoint(f: &Function, inst: Inst) -> bool {
-    matches!(f.opcode(inst), Opcode::Op(Op::Call | Op::CallIndirect))
+/// Whether the embedder may visit references while the function waits at an instruction. A leaf function has no store.
+fn is_safepoint(f: &Function, module: &VerifiedModule, inst: Inst) -> bool {
+    match f.opcode(inst) {
+        Opcode::Op(Op::Call) => module.import_call(f.imm(inst).low()) != ImportCall::Leaf,
+        Opcode::Op(Op::CallIndirect) => true,
+        _ => false,
+    }
 }
 
 /// The root cells of slots, and those that are left for operands.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm_bytecode::{Imm, ValType};
+use slotvm_bytecode::{Imm, ValType, VerifiedModule};
 
 use super::{ALL_CELLS, RootsReport, is_safepoint};
 use crate::ir::Function;
@@ -10,14 +10,14 @@ use crate::ir::entity::{Block, Inst, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
 
 /// Puts the slots of references, and operands that wait at calls, into root cells.
-pub(super) fn keep(f: &mut Function) -> RootsReport {
+pub(super) fn keep(f: &mut Function, module: &VerifiedModule) -> RootsReport {
     let mut keeper = Keeper { of_slots: vec![None; f.slots.len()], ..Keeper::default() };
     keeper.give_cells_to_slots(f);
     let old = std::mem::take(&mut f.layout);
     for block in f.blocks() {
         let (start, end) = f.blocks[block.index()].insts;
         let new_start = keeper.layout.len() as u32;
-        keeper.block(f, block, &old[start as usize..end as usize]);
+        keeper.block(f, module, block, &old[start as usize..end as usize]);
         f.blocks[block.index()].insts = (new_start, keeper.layout.len() as u32);
     }
     f.layout = keeper.layout;
@@ -58,7 +58,7 @@ impl Keeper {
         }
     }
 
-    fn block(&mut self, f: &mut Function, block: Block, insts: &[Inst]) {
+    fn block(&mut self, f: &mut Function, module: &VerifiedModule, block: Block, insts: &[Inst]) {
         self.last_uses.clear();
         for (at, &inst) in insts.iter().enumerate() {
             for &value in f.operands(inst) {
@@ -75,7 +75,8 @@ impl Keeper {
         // The first safepoint at each place or after it.
         let mut next_safepoints = vec![usize::MAX; insts.len() + 1];
         for (at, &inst) in insts.iter().enumerate().rev() {
-            next_safepoints[at] = if is_safepoint(f, inst) { at } else { next_safepoints[at + 1] };
+            next_safepoints[at] =
+                if is_safepoint(f, module, inst) { at } else { next_safepoints[at + 1] };
         }
         self.of_operands.clear();
         self.free.clear();
@@ -99,7 +100,7 @@ impl Keeper {
                 f.ops[inst.index()] = Opcode::Ir(op);
                 f.imms[inst.index()] = Imm::index(cell);
             }
-            if is_safepoint(f, inst) {
+            if is_safepoint(f, module, inst) {
                 self.n_safepoints += 1;
                 self.emit(f, IrOp::Safepoint, ALL_CELLS, &[], &[], loc);
             }

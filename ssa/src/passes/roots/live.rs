@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use slotvm_bytecode::ValType;
+use slotvm_bytecode::{ValType, VerifiedModule};
 
 use super::is_safepoint;
 use crate::graphs::cfg::{Cfg, ControlFlow};
@@ -45,18 +45,19 @@ pub(super) struct LiveAt {
 /// Finds what waits at calls, unless that is more than some number in all, or liveness is too large.
 pub(super) fn at_safepoints(
     f: &Function,
+    module: &VerifiedModule,
     analyses: &mut Analyses,
     roots_max: usize,
 ) -> Option<LiveAt> {
     let slots = RefSlots::find(f);
     let n_words = slots.slots.len().div_ceil(64);
-    let n_safepoints = f.layout.iter().filter(|&&inst| is_safepoint(f, inst)).count();
+    let n_safepoints = f.layout.iter().filter(|&&inst| is_safepoint(f, module, inst)).count();
     if n_words.saturating_mul(f.n_blocks() + n_safepoints) > ROOT_WORDS_MAX {
         return None;
     }
     let cfg = analyses.graph(f);
     let live = slots.liveness(f, cfg)?;
-    let mut found = Finder::new(f, &slots, n_words);
+    let mut found = Finder::new(f, module, &slots, n_words);
     for block in f.blocks() {
         found.start(cfg, &live, block);
         found.block(block);
@@ -126,6 +127,7 @@ fn ref_access(f: &Function, inst: Inst) -> Option<(u32, bool)> {
 /// Goes through blocks, each from its end.
 struct Finder<'a> {
     f: &'a Function,
+    module: &'a VerifiedModule,
     slots: &'a RefSlots,
     /// The slots that are live, by number.
     live: Vec<u64>,
@@ -136,9 +138,14 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    fn new(f: &'a Function, slots: &'a RefSlots, n_words: usize) -> Finder<'a> {
+    fn new(
+        f: &'a Function,
+        module: &'a VerifiedModule,
+        slots: &'a RefSlots,
+        n_words: usize,
+    ) -> Finder<'a> {
         let (live, all) = (vec![0; n_words], LiveAt::default());
-        Finder { f, slots, live, operands: Vec::new(), places: HashMap::new(), all }
+        Finder { f, module, slots, live, operands: Vec::new(), places: HashMap::new(), all }
     }
 
     /// Begins with what is live at the end of a block.
@@ -168,7 +175,7 @@ impl<'a> Finder<'a> {
                 self.live[word] =
                     if is_write { self.live[word] & !bit } else { self.live[word] | bit };
             }
-            if is_safepoint(self.f, inst) {
+            if is_safepoint(self.f, self.module, inst) {
                 self.safepoint(inst);
             }
             for &value in self.f.operands(inst) {

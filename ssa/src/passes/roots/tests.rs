@@ -62,13 +62,13 @@ fn check(source: &str, args: &[u128], expected: &[u128]) -> Vec<RootsReport> {
     let reports = RefCell::new(Vec::new());
     assert_eq!(run(&module, |_| {}, args), expected, "before");
     let make = |f: &mut Function| {
-        let report = roots(f, &mut Analyses::default());
+        let report = roots(f, &module, &mut Analyses::default());
         assert_eq!(verify(f, Form::Slots, &module).err(), None);
         reports.borrow_mut().push(report);
     };
     assert_eq!(run(&module, make, args), expected, "slot form");
     let promoted = |f: &mut Function| {
-        roots(f, &mut Analyses::default());
+        roots(f, &module, &mut Analyses::default());
         promote(f, &mut Scratch::default());
         assert_eq!(verify(f, Form::Ssa, &module).err(), None);
     };
@@ -148,7 +148,7 @@ fn a_reference_is_written_once_for_calls_in_a_row() {
     );
     let module = module(&source);
     let mut f = slot_form(&module, 2, &Default::default());
-    let report = roots(&mut f, &mut Analyses::default());
+    let report = roots(&mut f, &module, &mut Analyses::default());
     assert_eq!(report.n_safepoints, 10);
     let n = |op| f.layout.iter().filter(|&&inst| f.opcode(inst) == Opcode::Ir(op)).count();
     assert_eq!((n(IrOp::RootSet), n(IrOp::RootGet), f.n_root_cells), (1, 10, 1));
@@ -195,7 +195,7 @@ fn the_result_is_linear() {
         let module = module(&source);
         let mut f = slot_form(&module, 2, &Default::default());
         let before = f.n_insts_in_blocks();
-        roots(&mut f, &mut Analyses::default());
+        roots(&mut f, &module, &mut Analyses::default());
         f.n_insts_in_blocks() as f64 / before as f64
     };
     for n in [1, 5, 20, 31, 100, 1_000] {
