@@ -33,6 +33,7 @@ impl Value {
             ValType::V128 => Value::V128(u128::from(bits) | u128::from(bits.rotate_left(23)) << 64),
             ValType::FuncRef => Value::Func(bits & 1 != 0),
             ValType::ExternRef => Value::Extern((bits & 1 != 0).then_some((bits >> 1) as u32 & 7)),
+            ValType::Ref => unreachable!("WebAssembly has no such type"),
         }
     }
 

@@ -32,6 +32,11 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let bare = choices.pick(&SlotMode::ALL);
     let case = Case { cut, bare, ..Case::new(module, func, args) };
     let Ok(module) = verified(&case) else { return Ok(Verdict::Loaded) };
+    // Any program sees addresses of objects, which differ, and makes references that the host's heap does not know.
+    let has_refs = |func| module.body(func).is_some_and(|body| body.has_refs);
+    if (0..module.n_funcs()).any(has_refs) {
+        return Ok(Verdict::Loaded);
+    }
     check_some(&case, &module, hash >> 32).map_err(|difference| difference.to_string())?;
     Ok(Verdict::Accepted)
 }

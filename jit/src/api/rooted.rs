@@ -93,7 +93,9 @@ impl Rooted {
     #[track_caller]
     pub(crate) fn cell(&self, store: &rt::Store) -> u64 {
         self.store.check(store);
-        store.root(self.handle).expect("a handle is not used after the call or scope that it was made in")
+        store
+            .root(self.handle)
+            .expect("a handle is not used after the call or scope that it was made in")
     }
 }
 

@@ -5,9 +5,7 @@
 //! them. Calls are fences for Cranelift's alias analysis, so what is written before one is in memory, and what is
 //! read after it comes from there.
 
-use cranelift_codegen::ir::{
-    self, DebugTag, InstBuilder, StackSlotData, StackSlotKind, types,
-};
+use cranelift_codegen::ir::{self, DebugTag, InstBuilder, StackSlotData, StackSlotKind, types};
 use slotvm_ssa::ir::entity::Inst;
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::passes::roots::ALL_CELLS;

@@ -173,6 +173,7 @@ fn from_val(store: &impl AsContext, val: &Val) -> Value {
             let number = |object: ExternRef| *object.data(store).downcast_ref().expect("a number");
             Value::Extern(object.map(number))
         }
+        Val::Ref(_) => unreachable!("WebAssembly has no such type"),
     }
 }
 

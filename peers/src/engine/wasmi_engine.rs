@@ -182,6 +182,7 @@ fn val_type(ty: slotvm::ValType) -> ValType {
         slotvm::ValType::V128 => ValType::V128,
         slotvm::ValType::FuncRef => ValType::FuncRef,
         slotvm::ValType::ExternRef => ValType::ExternRef,
+        slotvm::ValType::Ref => unreachable!("WebAssembly has no such type"),
     }
 }
 

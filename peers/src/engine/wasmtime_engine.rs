@@ -179,6 +179,7 @@ fn val_type(ty: slotvm::ValType) -> ValType {
         slotvm::ValType::V128 => ValType::V128,
         slotvm::ValType::FuncRef => ValType::FUNCREF,
         slotvm::ValType::ExternRef => ValType::EXTERNREF,
+        slotvm::ValType::Ref => unreachable!("WebAssembly has no such type"),
     }
 }
 

@@ -65,7 +65,9 @@ impl Inst {
             ValType::F32 => Inst::new(Op::F32Const, Imm::index((value as f32).to_bits())),
             ValType::F64 => Inst::new(Op::F64Const, Imm(f64::from(value).to_bits())),
             ValType::V128 => Inst::new(Op::V128Const, Imm::NONE),
-            ValType::FuncRef | ValType::ExternRef | ValType::Ref => Inst::new(Op::RefNull, Imm::ref_type(ty)),
+            ValType::FuncRef | ValType::ExternRef | ValType::Ref => {
+                Inst::new(Op::RefNull, Imm::ref_type(ty))
+            }
         }
     }
 
