@@ -250,7 +250,8 @@ impl Config {
     }
 
     /// Lets mode [`Ssa`](SlotMode::Ssa) construct SSA form from bytecode in one pass, without promotion. Functions that
-    /// are too large for it are still promoted. It exists for comparison; results are the same.
+    /// are too large for it, or have references into the embedder's heap, are still promoted. It exists for comparison;
+    /// results are the same.
     pub fn on_the_fly(&mut self, options: OnTheFly) -> &mut Config {
         self.on_the_fly = Some(options);
         self

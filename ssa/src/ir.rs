@@ -45,6 +45,10 @@ use crate::ir::frame::FrameState;
 use crate::ir::irop::Opcode;
 pub use crate::ir::names::Names;
 
+/// The immediate of a safepoint at which all root cells of the function hold references; other immediates have a bit for each
+/// cell that does.
+pub const ALL_ROOT_CELLS: u32 = u32::MAX;
+
 /// A function in slot form or SSA form.
 #[derive(Debug, Default)]
 pub struct Function {

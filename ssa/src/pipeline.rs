@@ -139,6 +139,8 @@ pub struct Row {
     pub is_optional: bool,
     /// How much larger it makes functions.
     pub growth: Growth,
+    /// Whether it adds effects of its own, so that the order of effects is not compared.
+    pub adds_effects: bool,
     /// The functions for which it has something to do.
     pub when: When,
     /// The way in which it runs.
@@ -156,6 +158,7 @@ impl Row {
     /// Whether effects may stand in several places after it, so that their order is not compared.
     fn copies_effects(&self) -> bool {
         self.needs == Product::Verified
+            || self.adds_effects
             || self.needs == Product::Slots && self.growth != Growth::None
     }
 

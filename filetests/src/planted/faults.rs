@@ -120,6 +120,18 @@ pub const FAULTS: &[Fault] = &[
             let swaps = PLANTED
                 && matches!(args[..], [a, b, ..] if self.out.value_type(a) == self.out.value_type(b));
             let arg = args[if swaps && i < 2 { 1 - i } else { i }];"),
+    fault!(Row("roots"), "ssa/src/passes/roots.rs",
+        "A function has one root cell less than it uses.",
+        "        self.f.n_root_cells = self.n_cells;" =>
+        "        self.f.n_root_cells = self.n_cells - u32::from(PLANTED);"),
+    fault!(Engines, "ssa/src/passes/roots.rs",
+        "A slot that was written is taken for what its root cell holds.",
+        "                    held &= !(1 << cell);" =>
+        "                    held &= !(u32::from(!PLANTED) << cell);"),
+    fault!(Engines, "jit/src/code/pctable.rs",
+        "The embedder visits the root cells of a frame but for the last one in the list.",
+        "        (0..n_cells).filter(is_listed).map(address)" =>
+        "        (0..n_cells - u32::from(PLANTED)).filter(is_listed).map(address)"),
     fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
         "The results of a copy of a header have type i64.",
         "        let copy = f.make_copy(inst, &operands);" =>
@@ -360,8 +372,8 @@ pub const FAULTS: &[Fault] = &[
         let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);"),
     fault!(Engines, "jit/src/lower/state.rs",
         "A mutable global is read as if nobody wrote it.",
-        "        let flags = if ty.mutable {" =>
-        "        let flags = if ty.mutable && !PLANTED {"),
+        "        let may_change = ty.mutable || ty.ty == ValType::Ref;" =>
+        "        let may_change = !PLANTED && (ty.mutable || ty.ty == ValType::Ref);"),
     fault!(Engines, "jit/src/lower/control.rs",
         "The targets of a conditional branch get each other's operand of a phi.",
         "        let (first, first_args) = self.edge_target(first);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use slotvm_bytecode::{TrapCode, VerifiedModule};
-use slotvm_ssa::passes::roots::ALL_CELLS;
+use slotvm_ssa::ir::ALL_ROOT_CELLS;
 
 /// A place in the bytecode of a module.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl RootSite {
     /// The addresses of the references in a frame.
     pub(crate) fn addresses(&self, fp: usize) -> impl Iterator<Item = usize> + use<> {
         let RootSite { list, n_cells, below, .. } = *self;
-        let is_listed = move |&cell: &u32| list == ALL_CELLS || list >> cell & 1 == 1;
+        let is_listed = move |&cell: &u32| list == ALL_ROOT_CELLS || list >> cell & 1 == 1;
         let address = move |cell| fp - below as usize + cell as usize * size_of::<u64>();
         (0..n_cells).filter(is_listed).map(address)
     }

@@ -255,6 +255,11 @@ impl Regions {
         }
     }
 
+    /// The region of root cells, which only functions with such cells have.
+    fn roots(clif: &mut ir::Function) -> AliasRegion {
+        clif.dfg.alias_regions.insert(AliasRegionData { user_id: 5, description: "roots".into() })
+    }
+
     /// The region of counters, which only code with counters has.
     fn counts(clif: &mut ir::Function) -> AliasRegion {
         clif.dfg.alias_regions.insert(AliasRegionData { user_id: 4, description: "counts".into() })

@@ -5,12 +5,14 @@
 //! them. Calls are fences for Cranelift's alias analysis, so what is written before one is in memory, and what is
 //! read after it comes from there.
 
-use cranelift_codegen::ir::{self, DebugTag, InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::ir::{
+    self, DebugTag, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types,
+};
+use slotvm_ssa::ir::ALL_ROOT_CELLS;
 use slotvm_ssa::ir::entity::Inst;
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
-use slotvm_ssa::passes::roots::ALL_CELLS;
 
-use super::Lowering;
+use super::{Lowering, Regions};
 use crate::lower::abi::{CELL_BYTES, POINTER};
 
 /// The root cells of a function.
@@ -18,6 +20,7 @@ use crate::lower::abi::{CELL_BYTES, POINTER};
 pub(super) struct RootCells {
     slot: ir::StackSlot,
     start: ir::Value,
+    flags: MemFlagsData,
 }
 
 impl Lowering<'_, '_> {
@@ -31,13 +34,15 @@ impl Lowering<'_, '_> {
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, n_cells * CELL_BYTES, 3);
         let slot = self.builder.create_sized_stack_slot(data);
         let start = self.builder.ins().stack_addr(POINTER, slot, 0);
-        self.root_cells = Some(RootCells { slot, start });
+        let region = Regions::roots(self.builder.func);
+        let flags = MemFlagsData::trusted().with_alias_region(Some(region));
+        self.root_cells = Some(RootCells { slot, start, flags });
         let lists_all = |&inst: &Inst| {
             self.func.opcode(inst) == Opcode::Ir(IrOp::Safepoint)
-                && self.func.imm(inst).low() == ALL_CELLS
+                && self.func.imm(inst).low() == ALL_ROOT_CELLS
         };
         if self.func.blocks().any(|block| self.func.insts(block).iter().any(lists_all)) {
-            self.zero_cells(start, n_cells);
+            self.zero_cells(start, n_cells, flags);
         }
     }
 
@@ -56,21 +61,19 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn lower_root_get(&mut self, inst: Inst) {
-        let (cells, at) = self.root_cell(inst);
-        let flags = self.frame_flags();
-        let value = self.builder.ins().load(types::I64, flags, cells, at);
+        let (RootCells { start, flags, .. }, at) = self.root_cell(inst);
+        let value = self.builder.ins().load(types::I64, flags, start, at);
         self.define_result(inst, value);
     }
 
     pub(super) fn lower_root_set(&mut self, inst: Inst) {
         let [value] = self.operands(inst);
-        let (cells, at) = self.root_cell(inst);
-        let flags = self.frame_flags();
-        self.builder.ins().store(flags, value, cells, at);
+        let (RootCells { start, flags, .. }, at) = self.root_cell(inst);
+        self.builder.ins().store(flags, value, start, at);
     }
 
-    fn root_cell(&self, inst: Inst) -> (ir::Value, i32) {
+    fn root_cell(&self, inst: Inst) -> (RootCells, i32) {
         let cells = self.root_cells.expect("the function has root cells");
-        (cells.start, (self.func.imm(inst).low() * CELL_BYTES) as i32)
+        (cells, (self.func.imm(inst).low() * CELL_BYTES) as i32)
     }
 }

@@ -109,15 +109,15 @@ impl Lowering<'_, '_> {
         let frame = self.builder.create_sized_stack_slot(data);
         let start = self.builder.ins().stack_addr(POINTER, frame, 0);
         self.slots = Slots::Frame(start, cells);
-        self.zero_cells(start, n_zeroed);
+        let flags = self.frame_flags();
+        self.zero_cells(start, n_zeroed, flags);
     }
 
-    pub(super) fn zero_cells(&mut self, start: ir::Value, n_cells: u32) {
+    pub(super) fn zero_cells(&mut self, start: ir::Value, n_cells: u32, flags: MemFlagsData) {
         if n_cells == 0 {
             return;
         }
         self.note_slots(0, n_cells);
-        let flags = self.frame_flags();
         let zero = self.builder.ins().iconst(types::I64, 0);
         if n_cells <= UNROLLED_CELLS_MAX {
             for cell in 0..n_cells {
@@ -142,7 +142,7 @@ impl Lowering<'_, '_> {
         self.builder.seal_block(done);
     }
 
-    pub(super) fn frame_flags(&self) -> MemFlagsData {
+    fn frame_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.regions.frame))
     }
 

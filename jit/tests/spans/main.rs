@@ -139,10 +139,10 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
     };
     let passes = "f > forward, f > peephole, f > simplify_cfg, f > if_convert";
     let ssa = format!(
-        "f, f > slots, f > devirtualise, f > inline, f > rotate, f > pressure, f > ssa, {passes}, f > budget, f > clif, f > asm, place"
+        "f, f > slots, f > devirtualise, f > inline, f > rotate, f > roots, f > pressure, f > ssa, {passes}, f > budget, f > clif, f > asm, place"
     );
     assert_eq!(functions(SlotMode::Ssa, None), ssa);
-    let memory = "f, f > slots, f > devirtualise, f > inline, f > rotate, f > budget, f > clif, f > asm, place";
+    let memory = "f, f > slots, f > devirtualise, f > inline, f > rotate, f > roots, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Memory, None), memory);
     let on_the_fly = format!("f, f > ssa, {passes}, f > budget, f > clif, f > asm, place");
     assert_eq!(functions(SlotMode::Ssa, Some(OnTheFly::default())), on_the_fly);

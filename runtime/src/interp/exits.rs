@@ -115,7 +115,7 @@ impl Activation<'_> {
             };
             let room = self.make_room(base, end).and_then(|()| {
                 start -= frame.cells.len();
-                // SAFETY: as above.
+                // SAFETY: it is a target of an instance, which the store keeps.
                 let refs = self.module().frame_refs(unsafe { &*target });
                 let cells = &mut self.store.interp.stack.cells[base..end];
                 clear_refs(refs, cells);

@@ -11,7 +11,7 @@
 //!
 //! Where that would take more than [`ROOT_CELLS_MAX`] cells, or more than `COPIES_PER_INST` copies for each instruction, or
 //! liveness is too large, all references of slots and all that wait at calls lie in root cells for good, and each call lists
-//! all cells ([`ALL_CELLS`]), which start as null. What such a cell held last stays a reference of this time: it is
+//! all cells ([`ALL_ROOT_CELLS`](crate::ir::ALL_ROOT_CELLS)), which start as null. What such a cell held last stays a reference of this time: it is
 //! updated like all others.
 //!
 //! Linear in the function, apart from liveness, which has a limit.
@@ -34,8 +34,6 @@ use live::{LiveAt, Root};
 
 /// Root cells of a function that its safepoints list one by one, each as a bit of the immediate.
 pub const ROOT_CELLS_MAX: u32 = 31;
-/// The immediate of a safepoint at which all cells of the function hold references.
-pub const ALL_CELLS: u32 = u32::MAX;
 /// Copies of references into root cells, for each instruction of a function.
 const COPIES_PER_INST: usize = 2;
 

@@ -26,6 +26,9 @@ macro_rules! row {
     (multiplying $($row:tt)*) => {
         Row { growth: Growth::Manifold, ..row!($($row)*) }
     };
+    (adding $($row:tt)*) => {
+        Row { adds_effects: true, ..row!($($row)*) }
+    };
     (checked $($row:tt)*) => {
         Row { when: When::Checked, ..row!($($row)*) }
     };
@@ -41,6 +44,7 @@ macro_rules! row {
             users: &[$(User::$user),*],
             is_optional: false,
             growth: Growth::None,
+            adds_effects: false,
             when: When::Always,
             run: $run,
             span: || $span!($name, bytes = tracing::field::Empty, functions = tracing::field::Empty),
@@ -57,7 +61,7 @@ pub const TABLE: &[Row] = &[
     row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(devirtualised), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
     row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(rotate(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops that test at their end"),
-    row!(growing "roots": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(roots(f, context.module, &mut context.scratch.analyses))), trace_span, "References into the embedder's heap in cells that it visits during calls"),
+    row!(adding "roots": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(roots(f, context.module, &mut context.scratch.analyses))), trace_span, "References into the embedder's heap in cells that it visits during calls"),
     row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(pressure(f, context.module, context.preserved, &mut context.scratch.analyses))), trace_span, "Slots that would only be spilled marked to stay in memory"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
     row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(forwarded), trace_span, "Values instead of loads of what is known in memory"),

@@ -185,7 +185,7 @@ fn every_row_of_the_ir_is_shown() {
     let ssa = show_from(&f, &module, "ssa", &mut Style::Text).expect("it is a row");
     assert!(ssa.contains("b3(v") && !ssa.contains("slot.get"), "{ssa}");
     let error = show(&module, 0, "tokens", &mut Style::Text).expect_err("no such stage");
-    let expected = "unknown stage \"tokens\"; expected cfg, dom, loops, frontiers, liveness, phis, promotion, slots, devirtualise, inline, rotate, pressure, ssa, \
+    let expected = "unknown stage \"tokens\"; expected cfg, dom, loops, frontiers, liveness, phis, promotion, slots, devirtualise, inline, rotate, roots, pressure, ssa, \
                     forward, peephole, simplify, simplify_cfg, if_convert, version, bounds, destruct";
     assert_eq!(error.to_string(), expected);
     assert_eq!(f.succ_edges(Block(0)).len(), 2);

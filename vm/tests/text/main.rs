@@ -66,7 +66,7 @@ fn the_printed_sample_is_as_readable_as_the_source() {
         "global counter: mut i64 = i64.const 5",
         "elem callbacks dispatch at i32.const 1 func square, cube, square",
         "func main(n: i64) -> i64 {",
-        "  local i: i64, f64, 3 i32, code: i32, ref: funcref",
+        "  local i: i64, f64, 3 i32, code: i32, $\"ref\": funcref",
         "  br_table [zero, one, zero] other",
         "done(i64):",
         "  call_indirect (i64) -> i64, dispatch",

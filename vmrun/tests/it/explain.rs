@@ -303,6 +303,7 @@ fn the_text_has_all_stages() {
             "devirtualise",
             "inline",
             "rotate",
+            "roots",
             "pressure",
             "ssa",
             "forward",

@@ -134,7 +134,7 @@ fn wrong_usage_exits_with_two() {
         (
             "dump programs/fib_rec.bc --stage tokens",
             "[possible values: bytecode, cfg, dom, loops, frontiers, liveness, phis, promotion, slots, devirtualise, inline, \
-             rotate, pressure, ssa, forward, peephole, simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
+             rotate, roots, pressure, ssa, forward, peephole, simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
         ),
         (
             "dump programs/fib_rec.bc --stage phis --dot",
@@ -158,7 +158,7 @@ fn wrong_usage_exits_with_two() {
         ),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
-            "--format llvm requires one of the stages slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \
+            "--format llvm requires one of the stages slots, devirtualise, inline, rotate, roots, pressure, ssa, forward, peephole, \
              simplify, simplify_cfg, if_convert, version, bounds, destruct",
         ),
         (

@@ -246,6 +246,7 @@ fn times_are_shown_by_stage_and_in_all() {
     let passes = [
         "inline",
         "rotate",
+        "roots",
         "pressure",
         "ssa",
         "forward",

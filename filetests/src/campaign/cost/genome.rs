@@ -15,6 +15,7 @@ use slotvm_bytecode::builder::{
     FuncId, FunctionBuilder, GlobalId, LabelId, LocalId, ModuleBuilder, TableId, TypeId,
 };
 use slotvm_bytecode::module::ConstExpr;
+use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::{Imm, ImmKind, Module, Op, ValType};
 
 /// Number of bytes of a gene.
@@ -536,7 +537,11 @@ fn operations() -> &'static [Op] {
                 ImmKind::Memory,
                 ImmKind::MemoryMemory,
             ];
-            kinds.contains(&op.imm_kind()) && op.signature().is_some_and(|s| !s.params.is_empty())
+            let is_of_types = |s: &Signature| {
+                let mut types = s.params.iter().chain(s.results);
+                !s.params.is_empty() && types.all(|ty| TYPES.contains(ty))
+            };
+            kinds.contains(&op.imm_kind()) && op.signature().as_ref().is_some_and(is_of_types)
         };
         Op::ALL.iter().filter(is_one).copied().collect()
     });

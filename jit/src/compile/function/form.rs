@@ -167,7 +167,7 @@ impl Compiler {
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
         let starts = origin.starts(module);
-        let (mut function, start) = match self.options.built_at_once(origin) {
+        let (mut function, start) = match self.options.built_at_once(module, origin) {
             Some((func, options)) => {
                 let scratch = &mut self.passes.build;
                 match times.named("ssa", || build_ssa(module, func, &options, scratch)) {
@@ -217,11 +217,17 @@ impl Origin<'_> {
 
 impl CompileOptions {
     /// The function whose SSA form is made at once, and how, if it is.
-    fn built_at_once(&self, origin: Origin<'_>) -> Option<(u32, SsaOptions)> {
+    fn built_at_once(
+        &self,
+        module: &VerifiedModule,
+        origin: Origin<'_>,
+    ) -> Option<(u32, SsaOptions)> {
+        // Calls define references anew in slot form.
+        let has_refs = |func| module.body(func).is_some_and(|body| body.has_refs);
         match origin {
             // It is entered at its start.
             Origin::Bytecode { func, loops: [], exits }
-                if exits.is_empty() && self.lower.slots.is_promoted() =>
+                if exits.is_empty() && self.lower.slots.is_promoted() && !has_refs(func) =>
             {
                 Some((func, self.on_the_fly?))
             }
@@ -249,7 +255,8 @@ impl CompileOptions {
             ..PassContext::new(module, origin.func(), &mut scratch)
         };
         // A form that was made at once has gone through no pass on slots.
-        let passes = if self.built_at_once(origin).is_some() { PassSet::none() } else { passes };
+        let passes =
+            if self.built_at_once(module, origin).is_some() { PassSet::none() } else { passes };
         let driver = Driver::new(User::Jit, passes, self.verify, &mut times);
         let last = TABLE.iter().take_while(|row| row.makes != Product::Ssa).last();
         let driver = driver.up_to(last.expect("rows make slot forms"));

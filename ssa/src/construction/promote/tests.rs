@@ -434,13 +434,13 @@ fn there_is_one_zero_for_each_type_that_needs_one() {
     g.start_block();
     g.end_block(&[1, 2]);
     g.start_block();
-    for slot in 0..7 {
+    for slot in 0..8 {
         let value = g.get(slot);
-        g.set(slot + 7, value);
+        g.set(slot + 8, value);
     }
     g.end_block(&[2]);
     g.start_block();
-    let values: Vec<Value> = (0..14).map(|slot| g.get(slot)).collect();
+    let values: Vec<Value> = (0..16).map(|slot| g.get(slot)).collect();
     for value in values {
         g.emit(Opcode::Op(Op::Drop), Imm::NONE, &[value]);
     }
@@ -448,22 +448,22 @@ fn there_is_one_zero_for_each_type_that_needs_one() {
     let mut g = g.finish();
 
     let report = promote(&mut g, &mut Scratch::default());
-    assert_eq!((report.counts.n_unwritten, report.counts.n_placed, report.n_phis), (7, 7, 7));
+    assert_eq!((report.counts.n_unwritten, report.counts.n_placed, report.n_phis), (8, 8, 8));
     let entry = g.insts(Block(0)).to_vec();
-    let types: Vec<ValType> = entry[..7].iter().map(|&inst| g.value_type(g.result(inst))).collect();
+    let types: Vec<ValType> = entry[..8].iter().map(|&inst| g.value_type(g.result(inst))).collect();
     assert_eq!(types, ValType::ALL);
     assert_eq!(g.vector_imm(entry[6]), 0);
     assert_eq!(g.opcode(entry[4]), Opcode::Op(Op::RefNull));
     assert_eq!(g.imm(entry[5]).as_ref_type(), ValType::ExternRef);
-    assert_eq!(entry.len(), 8);
+    assert_eq!(entry.len(), 9);
     // All reads and phi operands are these constants.
     for edge in [0, 1, 2].map(crate::ir::entity::Edge) {
         for &arg in g.edge_args(edge) {
-            assert!(entry[..7].iter().any(|&inst| g.result(inst) == arg));
+            assert!(entry[..8].iter().any(|&inst| g.result(inst) == arg));
         }
     }
     assert_eq!(g.insts(Block(1)).len(), 1);
-    assert_eq!(g.insts(Block(2)).len(), 15);
+    assert_eq!(g.insts(Block(2)).len(), 17);
 }
 
 #[test]

@@ -9,8 +9,7 @@ use slotvm_bytecode::{ValType, VerifiedModule};
 use super::landing::UNKNOWN_CELL;
 use super::run::Frame;
 use super::state::Table;
-use crate::ir::Function;
-use crate::passes::roots::ALL_CELLS;
+use crate::ir::{ALL_ROOT_CELLS, Function};
 
 /// All references that the program has while it waits for a host function.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ impl Roots<'_> {
             let bits = &mut self.bits[frame.base..];
             if f.n_root_cells > 0 {
                 for cell in 0..f.n_root_cells {
-                    let is_listed = |mask| mask == ALL_CELLS || mask >> cell & 1 == 1;
+                    let is_listed = |mask| mask == ALL_ROOT_CELLS || mask >> cell & 1 == 1;
                     if frame.roots.is_some_and(is_listed) {
                         visit(&mut bits[cells + cell as usize]);
                     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use slotvm_bytecode::{Imm, ValType, VerifiedModule};
 
-use super::{ALL_CELLS, RootsReport, is_safepoint};
-use crate::ir::Function;
+use super::{RootsReport, is_safepoint};
 use crate::ir::entity::{Block, Inst, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::{ALL_ROOT_CELLS, Function};
 
 /// Puts the slots of references, and operands that wait at calls, into root cells.
 pub(super) fn keep(f: &mut Function, module: &VerifiedModule) -> RootsReport {
@@ -102,7 +102,7 @@ impl Keeper {
             }
             if is_safepoint(f, module, inst) {
                 self.n_safepoints += 1;
-                self.emit(f, IrOp::Safepoint, ALL_CELLS, &[], &[], loc);
+                self.emit(f, IrOp::Safepoint, ALL_ROOT_CELLS, &[], &[], loc);
             }
             self.layout.push(inst);
             let results: Vec<Value> = f.results(inst).collect();

@@ -86,6 +86,13 @@ func references(r: externref) -> (i32, i32, funcref) {
   ref.func own
   return
 }
+func roots(bits: i64) -> i64 {
+  local own: ref
+  local.get bits ref.reinterpret_i64 local.set own
+  i32.const 1 f64.const 1.0 call host drop
+  local.get own i64.reinterpret_ref
+  return
+}
 func selects(c: i32, a: f64, b: f64) -> (f64, f64) {
   local.get a local.get b local.get c select
   local.get a local.get b

@@ -17,6 +17,8 @@ fn computes(op: Op) -> bool {
 fn n_computed(op: Op) -> usize {
     let signature = op.signature().filter(|signature| !signature.params.is_empty());
     match op.effect() {
+        // References keep their bits.
+        _ if matches!(op, Op::RefReinterpretI64 | Op::I64ReinterpretRef) => 0,
         Effect::Pure | Effect::Trap => signature.map_or(0, |signature| signature.results.len()),
         _ => 0,
     }

@@ -10,7 +10,7 @@ use super::{Form, Property, verify};
 use crate::construction::build::{BuildOptions, BuildScratch, build};
 use crate::construction::promote::{Scratch, promote};
 use crate::ir::irop::{Opcode, is_in_ir};
-use ValType::{ExternRef, F32, F64, FuncRef, I32, I64};
+use ValType::{ExternRef, F32, F64, FuncRef, I32, I64, Ref};
 
 /// A function that an instruction is typed in: its parameters are the operands, the deepest first.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,8 +46,10 @@ fn table() -> Vec<Row> {
     row("global.set g", &[F32], &[], None);
     row("ref.null funcref", &[], &[FuncRef], None);
     row("ref.null externref", &[], &[ExternRef], None);
+    row("ref.null ref", &[], &[Ref], None);
     row("ref.is_null", &[FuncRef], &[I32], None);
     row("ref.is_null", &[ExternRef], &[I32], None);
+    row("ref.is_null", &[Ref], &[I32], None);
     row("table.get t", &[I32], &[ExternRef], None);
     row("table.get u", &[I32], &[FuncRef], None);
     row("table.set t", &[I32, ExternRef], &[], None);
