@@ -37,7 +37,7 @@ pub(crate) struct FuncCode {
     /// Where the interpreter goes on, once native code was left for the function.
     pub(crate) places: OnceLock<Places>,
     /// The cells of references into the embedder's heap, once somebody has asked.
-    pub(crate) refs: OnceLock<FrameRefs>,
+    pub(crate) refs: OnceLock<Box<FrameRefs>>,
 }
 
 /// The cells of a frame that hold references into the embedder's heap. Before calls, all operands lie in their cells.

@@ -221,7 +221,8 @@ impl ModuleCode {
     pub(crate) fn frame_refs<'t>(&self, target: &'t CallTarget) -> Option<&'t FrameRefs> {
         let body = self.module.body(target.func).expect("the module defines it");
         let refs = || &target.running().refs;
-        body.has_refs.then(|| refs().get_or_init(|| FrameRefs::of(&self.module, target.func)))
+        let new = || Box::new(FrameRefs::of(&self.module, target.func));
+        body.has_refs.then(|| &**refs().get_or_init(new))
     }
 
     /// The instruction that goes on where native code was left.
