@@ -70,7 +70,7 @@ impl<'a, T: 'static> Caller<'a, T> {
     /// let mut store = Store::new(&engine, String::new());
     /// let instance = linker.instantiate(&mut store, &module)?;
     /// instance.get_typed_func::<(), ()>(&store, "outer")?.call(&mut store, ())?;
-    /// let expected = "    at inner (offset 0x0001, line 5)\n    at outer (offset 0x0000, line 4)";
+    /// let expected = "    at inner (offset 0x0001)\n    at outer (offset 0x0000)";
     /// assert_eq!(store.data(), expected);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
