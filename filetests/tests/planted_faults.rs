@@ -15,7 +15,7 @@ use slotvm_ssa::optimize::optimize;
 use slotvm_ssa::switches::switch_on;
 
 /// The number of modules that must find a fault.
-const MODULES_MAX: u64 = 2_000;
+const MODULES_MAX: u64 = 8_000;
 
 /// The number of modules until one finds a fault, and its message.
 fn hunt(fault: usize) -> Option<(u64, String)> {

@@ -124,10 +124,6 @@ pub const FAULTS: &[Fault] = &[
         "A function has one root cell less than it uses.",
         "        self.f.n_root_cells = self.n_cells;" =>
         "        self.f.n_root_cells = self.n_cells - u32::from(PLANTED);"),
-    fault!(Engines, "ssa/src/passes/roots.rs",
-        "A slot that was written is taken for what its root cell holds.",
-        "                    held &= !(1 << cell);" =>
-        "                    held &= !(u32::from(!PLANTED) << cell);"),
     fault!(Engines, "jit/src/code/pctable.rs",
         "The embedder visits the root cells of a frame but for the last one in the list.",
         "        (0..n_cells).filter(is_listed).map(address)" =>

@@ -155,6 +155,21 @@ fn a_reference_is_written_once_for_calls_in_a_row() {
 }
 
 #[test]
+fn a_slot_that_was_written_since_is_written_to_its_cell_again() {
+    let source = "
+        func f(n: i64) -> i64 {
+          local a: ref
+          local.get n  call alloc  local.set a
+          i64.const 1  call alloc  drop
+          local.get a  call value
+          i64.const 2  call alloc  local.set a
+          i64.const 1  call alloc  drop
+          local.get a  call value  i64.add  return
+        }";
+    check(source, &[5, 6], &[7, 8]);
+}
+
+#[test]
 fn many_references_stay_in_memory() {
     let n = 40;
     let locals = (0..n).map(|i| format!("local l{i}: ref\n")).collect::<String>();
