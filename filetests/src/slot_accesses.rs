@@ -98,7 +98,7 @@ pub fn slot_accesses(clif: &str) -> Vec<&str> {
     found
 }
 
-/// What is mentioned where the region of references is accessed, the address of the cells among it.
+/// The words of all lines that access the region of references. The address of the cells is one of them.
 fn root_addresses(clif: &str) -> HashSet<&str> {
     let lines = || clif.lines().map(|line| words(line).collect::<Vec<&str>>());
     let region = lines().find_map(|words| match words.as_slice() {

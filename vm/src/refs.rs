@@ -76,16 +76,6 @@ impl WaitingRefs {
         self.cells(module, body, list)
     }
 
-    /// The cells of the references at the start of a block.
-    pub fn cells_of_shape<'a>(
-        &'a self,
-        module: &'a VerifiedModule,
-        body: &'a Body,
-        shape: ShapeId,
-    ) -> impl Iterator<Item = u32> + 'a {
-        self.cells(module, body, List::Shape(shape))
-    }
-
     fn cells<'a>(
         &'a self,
         module: &'a VerifiedModule,

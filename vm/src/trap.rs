@@ -98,7 +98,7 @@ impl fmt::Display for TrapCode {
 pub struct CustomTrap {
     /// The number, which means what the front end or the host function defines.
     pub number: u32,
-    /// What the number means, for people.
+    /// The meaning of the number, for people.
     pub message: Option<String>,
 }
 

@@ -26,7 +26,7 @@ impl Heap {
         self.next
     }
 
-    /// What a reference is in all engines: null, an odd number, or the object's number with a mark.
+    /// A number for a reference, the same in all engines: null, an odd number, or the object's number with a mark.
     ///
     /// # Panics
     /// Panics if it is none of this time.

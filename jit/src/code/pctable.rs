@@ -232,11 +232,11 @@ impl PcTable {
         Some(self.calls[i])
     }
 
-    /// The references that wait at the call that returns to `pc`, if any.
+    /// The references that wait at the call that returns to `pc`. A call without an entry is one at which none wait.
     pub(crate) fn roots_returning_to(&self, pc: usize) -> Option<RootSite> {
         let offset = pc.checked_sub(self.base)? as u32;
-        let i = self.roots.binary_search_by_key(&offset, |site| site.offset).ok()?;
-        Some(self.roots[i])
+        let first = self.roots.partition_point(|site| site.offset < offset);
+        self.roots.get(first).copied().filter(|site| site.offset == offset)
     }
 
     /// The calls of a part of the code at which references wait, as if it were alone.

@@ -74,7 +74,7 @@ fn linker(engine: &Engine) -> Linker<Vec<i32>> {
     linker
 }
 
-/// What `run` does.
+/// The same as `run`, in Rust.
 fn expected(n: i32, mut seed: i64) -> (i64, f64, i32, f32) {
     let (mut a, mut b, mut c, mut d, mut sum) = (0_i64, 0.0, 0, 0.0_f32, 0_i64);
     for n in (1..=n).rev() {

@@ -21,7 +21,7 @@ fn places(backtrace: &Backtrace) -> Places {
 /// The state of the host functions.
 #[derive(Default)]
 struct World {
-    /// What [`look`] has seen.
+    /// Seen by [`look`].
     seen: Vec<Places>,
     /// The calls of it that do not fail.
     n_before_failure: u32,

@@ -131,7 +131,7 @@ fn operands_arguments_and_results_are_roots() {
     );
 }
 
-/// What a call puts on the stack, it begins with where the call before returns to.
+/// Each call puts arguments on the stack, and begins to where the call before returns.
 #[test]
 fn calls_in_a_row_with_arguments_on_the_stack() {
     let zeros = "i64.const 0  ".repeat(12);

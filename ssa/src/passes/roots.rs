@@ -259,10 +259,22 @@ impl Placement<'_> {
         if op == IrOp::RootSet {
             self.n_cells = self.n_cells.max(imm + 1);
         }
-        let inst = self.f.make_inst(Opcode::Ir(op), Imm::index(imm), operands, results, loc);
-        self.layout.push(inst);
-        (!results.is_empty()).then(|| self.f.result(inst))
+        append(self.f, &mut self.layout, (op, imm), operands, results, loc)
     }
+}
+
+/// Appends a new instruction to a layout. Returns its result, if it has one.
+fn append(
+    f: &mut Function,
+    layout: &mut Vec<Inst>,
+    (op, imm): (IrOp, u32),
+    operands: &[Value],
+    results: &[ValType],
+    loc: Loc,
+) -> Option<Value> {
+    let inst = f.make_inst(Opcode::Ir(op), Imm::index(imm), operands, results, loc);
+    layout.push(inst);
+    (!results.is_empty()).then(|| f.result(inst))
 }
 
 #[cfg(test)]

@@ -250,6 +250,7 @@ impl<'f> Writer<'f, '_> {
     fn set_line(&mut self, inst: Inst) {
         let func = self.module.func(self.f.func).expect("the function is defined in the module");
         let offset = self.f.locs[self.f.loc(inst).index()].offset;
+        // Code before the first place has none, which the default says.
         self.code.source_place(func.place_at(offset).unwrap_or_default());
     }
 

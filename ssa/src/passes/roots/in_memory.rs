@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use slotvm_bytecode::{Imm, ValType, VerifiedModule};
 
-use super::{RootsReport, is_safepoint};
+use super::{RootsReport, append, is_safepoint};
 use crate::ir::entity::{Block, Inst, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{ALL_ROOT_CELLS, Function};
@@ -169,8 +169,6 @@ impl Keeper {
         results: &[ValType],
         loc: Loc,
     ) -> Option<Value> {
-        let inst = f.make_inst(Opcode::Ir(op), Imm::index(imm), operands, results, loc);
-        self.layout.push(inst);
-        (!results.is_empty()).then(|| f.result(inst))
+        append(f, &mut self.layout, (op, imm), operands, results, loc)
     }
 }

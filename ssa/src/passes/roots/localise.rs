@@ -2,10 +2,11 @@
 //!
 //! Slot form as it is built has no such values. Inlining makes some: the parameters of a body are the arguments of the call.
 
-use slotvm_bytecode::{Imm, ValType};
+use slotvm_bytecode::ValType;
 
+use super::append;
 use crate::ir::entity::{Block, Inst, Loc, Value};
-use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::irop::IrOp;
 use crate::ir::{Function, SlotData, SlotOrigin};
 
 /// Gives slots to the references that are used in other blocks.
@@ -94,8 +95,7 @@ impl Localiser {
     fn write(&mut self, f: &mut Function, values: &[Value], loc: Loc) {
         for &value in values {
             if let Some((_, slot)) = self.slot(value) {
-                let (op, imm) = (Opcode::Ir(IrOp::SlotSet), Imm::index(slot));
-                self.layout.push(f.make_inst(op, imm, &[value], &[], loc));
+                append(f, &mut self.layout, (IrOp::SlotSet, slot), &[value], &[], loc);
             }
         }
     }
@@ -104,10 +104,9 @@ impl Localiser {
     fn read(&mut self, f: &mut Function, block: Block, value: Value, loc: Loc) -> Value {
         match self.slot(value) {
             Some((own, slot)) if own != block => {
-                let (op, imm) = (Opcode::Ir(IrOp::SlotGet), Imm::index(slot));
-                let get = f.make_inst(op, imm, &[], &[ValType::Ref], loc);
-                self.layout.push(get);
-                f.result(get)
+                let get = (IrOp::SlotGet, slot);
+                let value = append(f, &mut self.layout, get, &[], &[ValType::Ref], loc);
+                value.expect("a slot has a value")
             }
             _ => value,
         }
