@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 use crate::exit::{EXIT_CELLS_MAX, Exit};
 
 /// The context of one instance, as native code sees it.
+///
+/// Right behind it, at [`offsets::VMCTX_BYTES`], are the cells of all globals of the index space, as
+/// [`slotvm_bytecode::VerifiedModule::global_cell`] numbers them: the value of a global defined by the module, the address of
+/// the first cell of an imported one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VmCtx {
@@ -25,10 +29,6 @@ pub struct VmCtx {
     /// The first byte of memory 0 if it has guard pages: such a memory never moves, so code need not look at
     /// its definition, a load on which all others would wait.
     pub memory_base: *mut u8,
-    /// The cells of all globals of the index space, as
-    /// [`slotvm_bytecode::VerifiedModule::global_cell`] numbers them: the value of a global defined by the
-    /// module, the address of the first cell of an imported one.
-    pub globals: *mut u64,
     /// The tables of the index space.
     pub tables: *const *mut TableDef,
     /// The store's number of each of the module's function types: equal types, equal numbers.
@@ -43,6 +43,8 @@ pub struct VmCtx {
     /// everything. Functions that nothing calls by them may have null. If functions are compiled one by one, other threads
     /// write it while native code runs; where an entry led before, calls still lead to the function.
     pub entries: *const AtomicPtr<u8>,
+    /// Where calls of functions go that have no native code yet.
+    pub on_call: OnCall,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
     /// downwards. 0 if the module declares none.
     pub frame_sp: u32,
@@ -59,17 +61,34 @@ impl VmCtx {
         interpret: None,
         memory: ptr::null_mut(),
         memory_base: ptr::null_mut(),
-        globals: ptr::null_mut(),
         tables: ptr::null(),
         type_ids: ptr::null(),
         func_handles: ptr::null(),
         imports: ptr::null(),
         leaves: ptr::null(),
         entries: ptr::null(),
+        on_call: OnCall::NONE,
         frame_sp: 0,
         frame_base: 0,
         instance: 0,
     };
+}
+
+/// What native code that makes or interprets a function when it is called knows of the function's module. Only such code
+/// reads it.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct OnCall {
+    /// Whoever makes the native code of the module.
+    pub maker: *const core::ffi::c_void,
+    /// Where calls go on, for each function that the module defines, in their order. Other threads write it while native code
+    /// runs.
+    pub targets: *const AtomicPtr<u8>,
+}
+
+impl OnCall {
+    /// Of a module whose functions have all their native code, or never have any.
+    pub const NONE: OnCall = OnCall { maker: ptr::null(), targets: ptr::null() };
 }
 
 /// The state of a store, as native code of all instances sees it.
@@ -324,12 +343,14 @@ pub struct Libcalls {
 }
 
 macro_rules! offsets {
-    ($($(#[$doc:meta])* $name:ident = $ty:ident.$field:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $ty:ident.$($field:ident).+;)*) => {
         /// Byte offsets of the fields, for the lowering.
         pub mod offsets {
             #![allow(missing_docs, reason = "each constant bears the name of its field")]
             use super::*;
-            $($(#[$doc])* pub const $name: i32 = offset_of!($ty, $field) as i32;)*
+            /// The cells of globals follow here.
+            pub const VMCTX_BYTES: i32 = size_of::<VmCtx>() as i32;
+            $($(#[$doc])* pub const $name: i32 = offset_of!($ty, $($field).+) as i32;)*
         }
     };
 }
@@ -338,13 +359,14 @@ offsets! {
     VMCTX_SHARED = VmCtx.shared;
     VMCTX_MEMORY = VmCtx.memory;
     VMCTX_MEMORY_BASE = VmCtx.memory_base;
-    VMCTX_GLOBALS = VmCtx.globals;
     VMCTX_TABLES = VmCtx.tables;
     VMCTX_TYPE_IDS = VmCtx.type_ids;
     VMCTX_FUNC_HANDLES = VmCtx.func_handles;
     VMCTX_IMPORTS = VmCtx.imports;
     VMCTX_LEAVES = VmCtx.leaves;
     VMCTX_ENTRIES = VmCtx.entries;
+    VMCTX_ON_CALL_MAKER = VmCtx.on_call.maker;
+    VMCTX_ON_CALL_TARGETS = VmCtx.on_call.targets;
     VMCTX_FRAME_SP = VmCtx.frame_sp;
     VMCTX_FRAME_BASE = VmCtx.frame_base;
     SHARED_FUEL = Shared.fuel;

@@ -29,12 +29,12 @@
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{Store, native::Natives};
+//! # use slotvm_runtime::{Store, native::{Natives, OnCall}};
 //! # use std::sync::{Arc, atomic::AtomicPtr};
 //! static ENTRIES: [AtomicPtr<u8>; 1] = [AtomicPtr::new(0x1234 as *mut u8)];
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
 //!     let entries = ENTRIES.as_ptr();
-//!     let natives = || Ok(Natives { entries, memory_span_bytes: 0, image: None, tiers: None });
+//!     let natives = || Ok(Natives { entries, on_call: OnCall::NONE, memory_span_bytes: 0, image: None, tiers: None });
 //!     store.instantiate_native(module, &[], natives().unwrap(), &Default::default(), natives);
 //! }
 //! ```

@@ -208,6 +208,27 @@ impl<T: 'static> Linker<T> {
         Ok(InstancePre { module: module.clone(), definitions, data: PhantomData })
     }
 
+    /// Makes an instance that is added to another one: what a module imports from [`Instance::SELF`] are exports of that.
+    pub(crate) fn instantiate_beside(
+        &self,
+        mut store: impl AsContextMut<Data = T>,
+        extended: Instance,
+        module: &Module,
+    ) -> Result<Instance, Error> {
+        let definition = |import: &Import| {
+            if import.module != Instance::SELF {
+                return self.definition(module, import).cloned();
+            }
+            let export = extended.get_export(&store, &import.name);
+            let missing = || LinkError::missing(module.bytecode(), import);
+            export.map(Definition::Extern).ok_or_else(missing)
+        };
+        let imports = &module.bytecode().module().imports;
+        let definitions: Vec<Definition> =
+            imports.iter().map(definition).collect::<Result<_, LinkError>>()?;
+        instantiate(store.as_context_mut(), module, definitions.iter())
+    }
+
     fn definitions_for(&self, module: &Module) -> Result<Vec<&Definition>, LinkError> {
         let imports = &module.bytecode().module().imports;
         imports.iter().map(|import| self.definition(module, import)).collect()

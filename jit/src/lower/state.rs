@@ -77,12 +77,12 @@ impl Lowering<'_, '_> {
 
     /// The address of a global's value.
     fn global_cell(&mut self, global: u32) -> (ir::Value, i32) {
-        let cells = self.constant_pointer(self.context, offsets::VMCTX_GLOBALS);
-        let offset = self.module.global_cell(global) as i32 * CELL_BYTES as i32;
+        let cell = self.module.global_cell(global) as i32;
+        let offset = offsets::VMCTX_BYTES + cell * CELL_BYTES as i32;
         if global < self.n_imported_globals {
-            (self.constant_pointer(cells, offset), 0)
+            (self.constant_pointer(self.context, offset), 0)
         } else {
-            (cells, offset)
+            (self.context, offset)
         }
     }
 

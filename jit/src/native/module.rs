@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, VerifiedModule};
-use slotvm_runtime::native::{CodeVersion, MemoryImage, Natives, Part, Tiers};
+use slotvm_runtime::native::{CodeVersion, MemoryImage, Natives, OnCall, Part, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
 use slotvm_ssa::passes::inline::ExitPlan;
 use slotvm_ssa::pipeline::{PassSet, Stage};
@@ -74,6 +74,16 @@ impl Placement {
         match self {
             Placement::Together(code) => code.entries(),
             Placement::Apart(code) => code.entries(),
+        }
+    }
+
+    /// See [`VmCtx::on_call`].
+    ///
+    /// [`VmCtx::on_call`]: slotvm_runtime::native::VmCtx::on_call
+    fn on_call(&self) -> OnCall {
+        match self {
+            Placement::Together(_) => OnCall::NONE,
+            Placement::Apart(code) => code.on_call(),
         }
     }
 }
@@ -264,7 +274,8 @@ impl NativeModule {
         let image = if is_first { None } else { image() };
         let memory_span_bytes = self.memory.span_bytes();
         let (entries, tiers) = (self.code.entries().as_ptr(), self.tiers.as_ref());
-        Natives { entries, memory_span_bytes, image, tiers }
+        let on_call = self.code.on_call();
+        Natives { entries, on_call, memory_span_bytes, image, tiers }
     }
 
     /// The same code, with a check of each access.

@@ -3,6 +3,7 @@
 //! start function runs. What was written before a trap stays written, and the functions of an instance
 //! whose making failed stay callable through tables of others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
@@ -10,7 +11,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{ConstExpr, SegmentMode};
 
 use crate::const_expr::{evaluate, evaluate_elems, evaluate_with};
-use crate::context::VmCtx;
+use crate::context::{OnCall, VmCtx};
 use crate::entities::{
     Extern, GlobalData, GlobalHandle, InstanceId, MemoryHandle, TableHandle, cells_of,
 };
@@ -23,7 +24,7 @@ use crate::steps::code::CodeOptions;
 use crate::steps::module_code::{InterpreterCode, Tiers};
 use crate::store::Store;
 use crate::store::funcs::InstanceFuncs;
-use crate::store::instance::Instance;
+use crate::store::instance::{Context, Instance};
 use crate::store::link::Imports;
 
 /// Native code of a module.
@@ -31,6 +32,8 @@ use crate::store::link::Imports;
 pub struct Natives<'a> {
     /// [`VmCtx::entries`] of its instances.
     pub entries: *const AtomicPtr<u8>,
+    /// [`VmCtx::on_call`] of its instances.
+    pub on_call: OnCall,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].
     pub memory_span_bytes: u64,
@@ -90,7 +93,8 @@ impl Store {
     /// # Safety
     /// [`Natives::entries`], of `natives` and of what `checked` returns, leads to native code for the functions of this module
     /// that have handles or are exported, as [`FuncRecord`](crate::native::FuncRecord) and [`Store::new_native`] say, or it is
-    /// null if the store interprets. Cells and code live as long as the store. The code relies on no more address space than
+    /// null if the store interprets. [`Natives::on_call`] is what that code expects. Cells, code and what it expects live as long as
+    /// the store. The code relies on no more address space than
     /// [`Natives::memory_span_bytes`].
     ///
     /// # Errors
@@ -160,16 +164,19 @@ impl Store {
         let memory_base = memory_def.map(|def| unsafe { (*def).base });
         let tier_hooks = self.native.as_ref().and_then(|hooks| hooks.tiers.as_ref());
         let entries = natives.map_or(std::ptr::null(), |natives| natives.entries);
-        let ctx = Pinned::new(VmCtx {
+        let ctx = VmCtx {
             shared: self.shared_ptr(),
             interpret: tier_hooks.map(|hooks| hooks.interpret),
             memory: memory_def.unwrap_or(std::ptr::null_mut()),
             memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
             entries,
+            on_call: natives.map_or(OnCall::NONE, |natives| natives.on_call),
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
             ..VmCtx::EMPTY
-        });
+        };
+        let n_cells = module.global_cell(module.globals().len() as u32);
+        let mut ctx = Context::new(ctx, n_cells);
 
         let tiers = natives.and_then(|natives| natives.tiers);
         let mut imported = imports.funcs;
@@ -191,7 +198,7 @@ impl Store {
         }
         let elems = evaluate_elems(&module, &values, func_handle);
 
-        // The cells of imported globals hold addresses, see `VmCtx::globals`.
+        // The cells of imported globals hold addresses, see `VmCtx`.
         let n_imported_globals = imports.globals.len() as u32;
         let addresses =
             imports.globals.iter().map(|g| self.objects.globals[g.0 as usize].cell as u64);
@@ -200,8 +207,8 @@ impl Store {
         for (global, &value) in module.module().globals.iter().zip(defined) {
             cells.extend_from_slice(&cells_of(value)[..global.ty.ty.cells()]);
         }
-        let globals = Pinned::from_box(cells.into_boxed_slice());
-        let global_handles = self.export_globals(&module, imports.globals, &globals)?;
+        ctx.set_cells(&cells);
+        let global_handles = self.export_globals(&module, imports.globals, &ctx)?;
 
         let options = CodeOptions {
             fuel: self.config.fuel.is_some(),
@@ -221,10 +228,10 @@ impl Store {
             module,
             code,
             ctx,
-            globals,
             table_defs: Pinned::from_box(table_defs),
             type_ids: Pinned::from_box(type_ids),
             funcs,
+            added_exports: BTreeMap::new(),
             memory,
             tables,
             global_handles,
@@ -314,13 +321,13 @@ impl Store {
         &mut self,
         module: &VerifiedModule,
         mut handles: Vec<GlobalHandle>,
-        cells: &Pinned<[u64]>,
+        ctx: &Context,
     ) -> Result<Vec<GlobalHandle>, Error> {
         let n_imported = handles.len();
         for (i, global) in module.module().globals.iter().enumerate() {
             let cell = module.global_cell((n_imported + i) as u32) as usize;
             // SAFETY: there are cells for the imported globals and those defined.
-            let cell = unsafe { cells.first().add(cell) };
+            let cell = unsafe { ctx.cells().add(cell) };
             handles.push(self.push_global(GlobalData { cell, ty: global.ty })?);
         }
         Ok(handles)

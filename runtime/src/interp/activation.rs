@@ -267,7 +267,7 @@ impl<'a> Activation<'a> {
     fn look_at_instance(&mut self) {
         let instance = self.store.instance(self.instance());
         self.state.ctx = instance.ctx();
-        self.state.globals = instance.globals.first();
+        self.state.globals = instance.ctx.cells();
         self.state.targets = self.module().targets(self.trace.is_some()).as_ptr();
         self.look_at_memory();
     }

@@ -158,7 +158,7 @@ mod tests {
             assert!(found == expected, "round {round}");
         }
     }
-    use crate::native::Natives;
+    use crate::native::{Natives, OnCall};
     use crate::{InterpreterCode, Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
@@ -182,6 +182,7 @@ mod tests {
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
         let natives = Natives {
             entries: std::ptr::null(),
+            on_call: OnCall::NONE,
             memory_span_bytes: 0,
             image: Some(&image),
             tiers: None,

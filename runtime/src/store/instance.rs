@@ -1,12 +1,15 @@
 //! Instances: a module with its imports, its own memory, tables and globals, ready to run.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 
 use crate::context::{TableDef, VmCtx};
-use crate::entities::{FuncHandle, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of};
+use crate::entities::{
+    Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of,
+};
 use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
 use crate::store::funcs::InstanceFuncs;
@@ -15,12 +18,13 @@ use crate::store::funcs::InstanceFuncs;
 pub(crate) struct Instance {
     pub(crate) module: Arc<VerifiedModule>,
     pub(crate) code: Arc<ModuleCode>,
-    pub(crate) ctx: Pinned<VmCtx>,
+    pub(crate) ctx: Context,
     /// The target of `ctx`; see there.
-    pub(crate) globals: Pinned<[u64]>,
     pub(crate) table_defs: Pinned<[*mut TableDef]>,
     pub(crate) type_ids: Pinned<[u32]>,
     pub(crate) funcs: InstanceFuncs,
+    /// What it exports beside the exports of its module.
+    pub(crate) added_exports: BTreeMap<String, Extern>,
 
     pub(crate) memory: Option<MemoryHandle>,
     pub(crate) tables: Vec<TableHandle>,
@@ -77,6 +81,50 @@ impl Instance {
     }
 }
 
+/// The context of an instance, and the cells of its globals behind it.
+pub(crate) struct Context {
+    /// The context is in the first ones, the cells are the others.
+    words: Pinned<[u64]>,
+    n_cells: u32,
+}
+
+impl Context {
+    /// Cells of zero.
+    pub(crate) fn new(ctx: VmCtx, n_cells: u32) -> Context {
+        const { assert!(align_of::<VmCtx>() == align_of::<u64>()) };
+        let words = vec![0; CONTEXT_WORDS + n_cells as usize].into_boxed_slice();
+        let words = Pinned::from_box(words);
+        // SAFETY: that many words belong to the allocation, and they are aligned as the context is, by the assertion above. Its size
+        // is thus a multiple of theirs.
+        unsafe { words.first().cast::<VmCtx>().write(ctx) };
+        Context { words, n_cells }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut VmCtx {
+        self.words.first().cast()
+    }
+
+    /// The address of the first cell.
+    pub(crate) fn cells(&self) -> *mut u64 {
+        // SAFETY: the allocation has as many words, and the cells behind them.
+        unsafe { self.words.first().add(CONTEXT_WORDS) }
+    }
+
+    pub(crate) fn n_cells(&self) -> u32 {
+        self.n_cells
+    }
+
+    /// Sets the cells. There are as many values.
+    pub(crate) fn set_cells(&mut self, values: &[u64]) {
+        assert_eq!(values.len(), self.n_cells as usize, "each cell has a value");
+        // SAFETY: there are as many cells, which native code does not use before the instance exists.
+        unsafe { self.cells().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    }
+}
+
+/// The words that the context takes.
+const CONTEXT_WORDS: usize = size_of::<VmCtx>() / size_of::<u64>();
+
 /// The globals of an instance, to be read and written while the rest of the store is, too.
 pub(crate) struct Globals<'a> {
     pub(super) cells: *mut u64,
@@ -132,7 +180,6 @@ impl Instance {
         let frame_sp = self.frame_sp_initial();
         // SAFETY: we own the context, and native code has not run yet.
         let ctx = unsafe { &mut *self.ctx.as_ptr() };
-        ctx.globals = self.globals.first();
         ctx.tables = self.table_defs.first();
         ctx.type_ids = self.type_ids.first();
         ctx.func_handles = self.funcs.first_handle();

@@ -47,8 +47,8 @@ impl Store {
     pub(crate) fn guest_parts(&mut self, instance: InstanceId) -> GuestParts<'_> {
         let instance = &self.instances[instance.index()];
         let globals = Globals {
-            cells: instance.globals.first(),
-            len: instance.globals.len() as u32,
+            cells: instance.ctx.cells(),
+            len: instance.ctx.n_cells(),
             n_imported: instance.n_imported_globals,
             store: PhantomData,
         };
@@ -61,17 +61,44 @@ impl Store {
 
     /// Returns the export of an instance with a name.
     pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
-        let id = instance;
+        if let Some(&added) = self.instance(instance).added_exports.get(name) {
+            return Some(added);
+        }
+        let index = self.instance(instance).code.export(name)?;
+        Some(self.export_at(instance, index))
+    }
+
+    /// The exports of an instance: those of its module, and then those that were added, in the order of their names. Those of
+    /// the module that others have replaced are left out.
+    pub fn exports(&self, instance: InstanceId) -> Vec<(String, Extern)> {
+        let Instance { module, added_exports, .. } = self.instance(instance);
+        let of_module = module.module().exports.iter().enumerate();
+        let of_module = of_module.filter(|(_, export)| !added_exports.contains_key(&export.name));
+        let mut exports: Vec<_> = of_module
+            .map(|(i, export)| (export.name.clone(), self.export_at(instance, i)))
+            .collect();
+        exports.extend(added_exports.iter().map(|(name, &added)| (name.clone(), added)));
+        exports
+    }
+
+    fn export_at(&self, id: InstanceId, index: usize) -> Extern {
         let instance = self.instance(id);
-        let index = instance.code.export(name)?;
         let export = &instance.module.module().exports[index];
         let i = export.index as usize;
-        Some(match export.kind {
+        match export.kind {
             EntityKind::Func => Extern::Func(self.instance_func(id, export.index)),
             EntityKind::Table => Extern::Table(instance.tables[i]),
-            EntityKind::Memory => Extern::Memory(instance.memory?),
+            EntityKind::Memory => {
+                Extern::Memory(instance.memory.expect("verified modules export what they have"))
+            }
             EntityKind::Global => Extern::Global(instance.global_handles[i]),
-        })
+        }
+    }
+
+    /// Lets an instance export what another one does. Names that it has exported mean the new things.
+    pub fn extend_exports(&mut self, instance: InstanceId, added: InstanceId) {
+        let exports = self.exports(added);
+        self.instances[instance.index()].added_exports.extend(exports);
     }
 
     /// The handle of a function of an instance, in the index space of its module.

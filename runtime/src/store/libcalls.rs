@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
     use crate::context::{HostCtx, Libcalls};
-    use crate::native::{NativeCallee, NativeCode, NativeHooks, Natives};
+    use crate::native::{NativeCallee, NativeCode, NativeHooks, Natives, OnCall};
     use crate::{Extern, FuncHandle, HostFn, InterpreterCode, StoreConfig};
 
     const SOURCE: &str = "
@@ -297,8 +297,13 @@ mod tests {
         // Of all functions of the module, none of which is called.
         static ENTRIES: [AtomicPtr<u8>; 3] = [const { AtomicPtr::new(ptr::dangling_mut()) }; 3];
         assert!(module.n_funcs() as usize <= ENTRIES.len());
-        let natives =
-            Natives { entries: ENTRIES.as_ptr(), memory_span_bytes: 0, image: None, tiers: None };
+        let natives = Natives {
+            entries: ENTRIES.as_ptr(),
+            on_call: OnCall::NONE,
+            memory_span_bytes: 0,
+            image: None,
+            tiers: None,
+        };
         let imports = [Extern::Func(host.unwrap())];
         // SAFETY: the executor runs scripts, and nothing reads the code.
         unsafe {

@@ -3,7 +3,7 @@
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
-use slotvm_runtime::native::Natives;
+use slotvm_runtime::native::{Natives, OnCall};
 use slotvm_runtime::{
     Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Store, StoreConfig,
 };
@@ -389,6 +389,7 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
         let mut store = Store::new(config, Box::new(()));
         let natives = Natives {
             entries: std::ptr::null(),
+            on_call: OnCall::NONE,
             memory_span_bytes: span,
             image: None,
             tiers: None,

@@ -1,127 +1,218 @@
-//! The machine code of stubs: a head that jumps to code of ours, and a stub for each function that a module defines.
+//! Stubs: where calls of a function go as long as it is not compiled, in modules whose functions are compiled one by one.
 //!
-//! Calls go to the stub of a function as long as it is not compiled. It stores the function's number in
-//! [`Shared::selector`] and jumps to where the fallback of the function's type leads, a cell that others write. That is the
-//! head, or a trampoline to the interpreter. The head passes the number and an address of ours on, in registers that calls
-//! do not use.
+//! The stub of a function stores the function's number in [`Shared::selector`] and jumps to where the module says
+//! ([`OnCall::targets`]): to the head, or to a trampoline to the interpreter. The head passes the number and the maker of the
+//! module's code on, in registers that calls do not use, to the function that finds the code.
+//!
+//! Nothing of that depends on the module, since the context that a call passes leads to it. So all modules of an engine have
+//! the same stubs: as many as the largest of them has functions. A module takes no memory for code before a function of it
+//! is compiled.
 //!
 //! [`Shared::selector`]: slotvm_runtime::native::Shared::selector
+//! [`OnCall::targets`]: slotvm_runtime::native::OnCall::targets
 
-use slotvm_runtime::native::offsets::{SHARED_SELECTOR, VMCTX_SHARED};
+use std::sync::OnceLock;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use slotvm_bytecode::limits::FUNCS_MAX;
+use slotvm_runtime::native::offsets::VMCTX_SHARED;
+
+use crate::code::error::CodeError;
+use crate::code::machine_code::MachineCode;
+use crate::code::unit::CodeUnit;
 
 const _: () = assert!(VMCTX_SHARED == 0, "the code below loads it from there");
 
-/// Writes all of them. `state` is the address to pass on, `enter` where the head jumps to, and `fallbacks` are the addresses
-/// of the cells that the stubs of functions jump by.
-pub(crate) fn write(
-    state: usize,
-    enter: usize,
-    fallbacks: impl ExactSizeIterator<Item = usize>,
-) -> Vec<u8> {
-    let mut code = Vec::with_capacity(HEAD_BYTES + fallbacks.len() * BYTES);
-    head(&mut code, state as u64, enter as u64);
-    assert_eq!(code.len(), HEAD_BYTES);
-    for (index, fallback) in fallbacks.enumerate() {
-        stub(&mut code, index as u32, fallback as u64);
-        assert_eq!(code.len(), HEAD_BYTES + (index + 1) * BYTES);
-    }
-    code
+/// Stubs of the first chunk. Each of the others has as many as all before it.
+const FIRST_CHUNK_STUBS: u32 = 128;
+/// As many as the functions of a module need.
+const N_CHUNKS: usize =
+    (FUNCS_MAX.next_power_of_two() / FIRST_CHUNK_STUBS as usize).ilog2() as usize + 1;
+/// The alignment of the code.
+const ALIGNMENT: u64 = 32;
+
+/// The stubs of an engine.
+pub(crate) struct Stubs {
+    head: CodeUnit,
+    chunks: [OnceLock<CodeUnit>; N_CHUNKS],
 }
 
-/// The alignment of the code.
-pub(crate) const ALIGNMENT: u64 = 16;
-/// Size of the head.
-pub(crate) const HEAD_BYTES: usize = 48;
+impl Stubs {
+    /// Stubs that lead to this function.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for code.
+    pub(crate) fn new(
+        isa: &OwnedTargetIsa,
+        enter: unsafe extern "C" fn(),
+    ) -> Result<Stubs, CodeError> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES);
+        head(&mut bytes, enter as *const () as u64);
+        assert_eq!(bytes.len(), HEAD_BYTES);
+        let head = place(isa, bytes)?;
+        Ok(Stubs { head, chunks: [const { OnceLock::new() }; N_CHUNKS] })
+    }
+
+    /// The address of the head.
+    pub(crate) fn head(&self) -> *const u8 {
+        self.head.func(0)
+    }
+
+    /// The addresses of so many stubs, in the order of the functions.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for code.
+    pub(crate) fn of_funcs(
+        &self,
+        isa: &OwnedTargetIsa,
+        n_funcs: u32,
+    ) -> Result<impl Iterator<Item = *const u8>, CodeError> {
+        let mut chunks = Vec::new();
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            let (first, n) = stubs_of(number);
+            if first >= u64::from(n_funcs) {
+                break;
+            }
+            if chunk.get().is_none() {
+                // If another thread is as fast, its chunk is as good.
+                _ = chunk.set(place_chunk(isa, first as u32, n as u32)?);
+            }
+            let start = chunk.get().expect("it was set").func(0);
+            chunks.push((0..n as usize).map(move |index| start.wrapping_add(index * BYTES)));
+        }
+        Ok(chunks.into_iter().flatten().take(n_funcs as usize))
+    }
+}
+
+/// The first function whose stub is in a chunk, and the number of its stubs.
+fn stubs_of(chunk: usize) -> (u64, u64) {
+    let first_chunk = u64::from(FIRST_CHUNK_STUBS);
+    match chunk {
+        0 => (0, first_chunk),
+        _ => (first_chunk << (chunk - 1), first_chunk << (chunk - 1)),
+    }
+}
+
+fn place_chunk(isa: &OwnedTargetIsa, first: u32, n: u32) -> Result<CodeUnit, CodeError> {
+    let mut bytes = Vec::with_capacity(n as usize * BYTES);
+    for index in first..first + n {
+        stub(&mut bytes, index);
+    }
+    assert_eq!(bytes.len(), n as usize * BYTES);
+    place(isa, bytes)
+}
+
+fn place(isa: &OwnedTargetIsa, bytes: Vec<u8>) -> Result<CodeUnit, CodeError> {
+    let code = MachineCode { bytes, alignment: ALIGNMENT, ..MachineCode::default() };
+    CodeUnit::place(isa, 0, &[code], None)
+}
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::BYTES;
-#[cfg(target_arch = "x86_64")]
-use x86_64::{head, stub};
+use x86_64::{BYTES, HEAD_BYTES, head, stub};
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::BYTES;
-#[cfg(target_arch = "aarch64")]
-use aarch64::{head, stub};
+use aarch64::{BYTES, HEAD_BYTES, head, stub};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
-    use super::SHARED_SELECTOR;
+    use slotvm_runtime::native::offsets::{
+        SHARED_SELECTOR, VMCTX_ON_CALL_MAKER, VMCTX_ON_CALL_TARGETS,
+    };
 
+    /// Size of the head.
+    pub(super) const HEAD_BYTES: usize = 32;
     /// Size of the stub of one function.
-    pub(crate) const BYTES: usize = 32;
+    pub(super) const BYTES: usize = 32;
 
     /// Guest code has its context in `rdi`.
-    pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
+    pub(super) fn head(code: &mut Vec<u8>, enter: u64) {
+        code.extend([0x4c, 0x8b, 0x97]); // mov r10, [rdi + VMCTX_ON_CALL_MAKER]
+        code.extend(VMCTX_ON_CALL_MAKER.to_le_bytes());
         code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
         code.extend([0x45, 0x8b, 0x9b]); // mov r11d, [r11 + SHARED_SELECTOR]
         code.extend(SHARED_SELECTOR.to_le_bytes());
-        code.extend([0x4c, 0x8b, 0x15, 9, 0, 0, 0]); // mov r10, [rip + 9]
-        code.extend([0xff, 0x25, 11, 0, 0, 0]); // jmp [rip + 11]
-        code.extend([0xcc; 3]);
-        code.extend(state.to_le_bytes());
+        code.extend([0xff, 0x25, 1, 0, 0, 0]); // jmp [rip + 1]
+        code.push(0xcc);
         code.extend(enter.to_le_bytes());
-        code.extend([0xcc; 6]);
     }
 
-    pub(super) fn stub(code: &mut Vec<u8>, index: u32, fallback: u64) {
+    pub(super) fn stub(code: &mut Vec<u8>, index: u32) {
         code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
         code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_SELECTOR], index
         code.extend(SHARED_SELECTOR.to_le_bytes());
         code.extend(index.to_le_bytes());
-        code.extend([0x49, 0xba]); // mov r10, fallback
-        code.extend(fallback.to_le_bytes());
-        code.extend([0x41, 0xff, 0x22]); // jmp [r10]
-        code.extend([0xcc; 5]);
+        code.extend([0x4c, 0x8b, 0x9f]); // mov r11, [rdi + VMCTX_ON_CALL_TARGETS]
+        code.extend(VMCTX_ON_CALL_TARGETS.to_le_bytes());
+        code.extend([0x41, 0xff, 0xa3]); // jmp [r11 + 8 * index]
+        code.extend((8 * index).to_le_bytes());
+        code.extend([0xcc; 4]);
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
-    use super::SHARED_SELECTOR;
+    use slotvm_runtime::native::offsets::{
+        SHARED_SELECTOR, VMCTX_ON_CALL_MAKER, VMCTX_ON_CALL_TARGETS,
+    };
 
+    /// Size of the head.
+    pub(super) const HEAD_BYTES: usize = 32;
     /// Size of the stub of one function.
-    pub(crate) const BYTES: usize = 40;
+    pub(super) const BYTES: usize = 32;
+
+    /// The offset of a field of 64 bits, scaled, where loads have it.
+    const fn scaled(offset: i32) -> u32 {
+        assert!(offset % 8 == 0 && offset / 8 < 1 << 12);
+        (offset as u32 / 8) << 10
+    }
 
     /// The offset of the field, scaled, where loads and stores have it.
     const CALLEE: u32 = (SHARED_SELECTOR as u32 / 4) << 10;
     const _: () = assert!(SHARED_SELECTOR % 4 == 0 && SHARED_SELECTOR / 4 < 1 << 12);
 
-    /// `ldr register, [pc + offset]`
-    const fn literal(register: u32, offset: u32) -> u32 {
-        0x5800_0000 | offset / 4 << 5 | register
-    }
-
     /// Guest code has its context in `x2`.
-    pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
+    pub(super) fn head(code: &mut Vec<u8>, enter: u64) {
         for inst in [
-            0xf940_0050,                         // ldr x16, [x2]
-            0xb940_0000 | CALLEE | 16 << 5 | 16, // ldr w16, [x16, SHARED_SELECTOR]
-            literal(17, 16),                     // ldr x17, state
-            literal(15, 20),                     // ldr x15, enter
-            0xd61f_01e0,                         // br x15
-            0xd503_201f,                         // nop
+            0xf940_0051 | scaled(VMCTX_ON_CALL_MAKER), // ldr x17, [x2, VMCTX_ON_CALL_MAKER]
+            0xf940_0050,                               // ldr x16, [x2]
+            0xb940_0000 | CALLEE | 16 << 5 | 16,       // ldr w16, [x16, SHARED_SELECTOR]
+            0x5800_006f,                               // ldr x15, [pc + 12]
+            0xd61f_01e0,                               // br x15
+            0xd503_201f,                               // nop
         ] {
-            code.extend(inst.to_le_bytes());
+            code.extend(u32::to_le_bytes(inst));
         }
-        code.extend(state.to_le_bytes());
         code.extend(enter.to_le_bytes());
-        code.extend(0_u64.to_le_bytes());
     }
 
-    pub(super) fn stub(code: &mut Vec<u8>, index: u32, fallback: u64) {
+    pub(super) fn stub(code: &mut Vec<u8>, index: u32) {
         let (low, high) = (index & 0xffff, index >> 16);
         for inst in [
-            0xf940_0050,                         // ldr x16, [x2]
-            0x5280_0011 | low << 5,              // movz w17, low
-            0x72a0_0011 | high << 5,             // movk w17, high, lsl 16
-            0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_SELECTOR]
-            literal(16, 16),                     // ldr x16, fallback
-            0xf940_0210,                         // ldr x16, [x16]
-            0xd61f_0200,                         // br x16
-            0xd503_201f,                         // nop
+            0xf940_0050,                                 // ldr x16, [x2]
+            0x5280_0011 | low << 5,                      // movz w17, low
+            0x72a0_0011 | high << 5,                     // movk w17, high, lsl 16
+            0xb900_0000 | CALLEE | 16 << 5 | 17,         // str w17, [x16, SHARED_SELECTOR]
+            0xf940_0050 | scaled(VMCTX_ON_CALL_TARGETS), // ldr x16, [x2, VMCTX_ON_CALL_TARGETS]
+            0xf871_7a10,                                 // ldr x16, [x16, x17, lsl 3]
+            0xd61f_0200,                                 // br x16
+            0xd503_201f,                                 // nop
         ] {
-            code.extend(inst.to_le_bytes());
+            code.extend(u32::to_le_bytes(inst));
         }
-        code.extend(fallback.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_the_stubs_of_all_functions() {
+        let mut next = 0;
+        for (first, n) in (0..N_CHUNKS).map(stubs_of) {
+            assert_eq!(first, next);
+            next += n;
+        }
+        assert_eq!(next, FUNCS_MAX.next_power_of_two() as u64);
     }
 }

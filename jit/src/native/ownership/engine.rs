@@ -27,6 +27,7 @@ use crate::native::crossing::enter::{enter_host, enter_interpreter};
 use crate::native::crossing::executor::{self, StoreData};
 use crate::native::crossing::raise;
 use crate::native::crossing::signals;
+use crate::native::crossing::stubs::Stubs;
 use crate::native::crossing::trampoline;
 use crate::native::crossing::trampolines::{Trampoline, Trampolines};
 use crate::native::crossing::{backtrace, roots};
@@ -46,6 +47,7 @@ pub(crate) struct NativeEngine {
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
     trampolines: Trampolines,
+    stubs: OnceLock<Stubs>,
     /// The code that guest code calls when a poll is due, if it polls.
     poll: Option<CodeUnit>,
     profiler: Profiler,
@@ -77,6 +79,7 @@ impl NativeEngine {
             isa,
             trapping,
             trampolines: Trampolines::default(),
+            stubs: OnceLock::new(),
             poll: None,
             profiler,
             workers: Workers::default(),
@@ -206,6 +209,18 @@ impl NativeEngine {
     pub(crate) fn machine_features(&self) -> Vec<(&'static str, bool)> {
         let flags = self.isa.isa_flags().into_iter();
         flags.filter_map(|flag| Some((flag.name, flag.as_bool()?))).collect()
+    }
+
+    /// Where calls of functions that are not compiled go, in modules of the engine: to `enter`, which is always the same.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for code.
+    pub(crate) fn stubs(&self, enter: unsafe extern "C" fn()) -> Result<&Stubs, CodeError> {
+        if self.stubs.get().is_none() {
+            // If another thread is as fast, its stubs are as good.
+            _ = self.stubs.set(Stubs::new(&self.isa, enter)?);
+        }
+        Ok(self.stubs.get().expect("they were set"))
     }
 
     /// Returns the function that code of the engine's stores calls when a poll is due.

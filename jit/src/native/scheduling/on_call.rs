@@ -20,25 +20,21 @@ use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use slotvm_runtime::Error;
-use slotvm_runtime::native::VmCtx;
+use slotvm_runtime::native::{OnCall, VmCtx};
 
 use crate::code::error::CodeError;
-use crate::code::machine_code::MachineCode;
-use crate::code::unit::CodeUnit;
 use crate::compile::contain::{self, Panics};
 use crate::compile::error::CompileError;
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::native::crossing::enter::enter;
-use crate::native::crossing::stubs;
 use crate::native::scheduling::compilations::{Compilations, Left};
 use crate::native::scheduling::making::Maker;
 
 /// The code of a module, as far as it is compiled.
 pub(crate) struct LazyCode {
-    stubs: CodeUnit,
-    /// Stubs have its address.
+    /// Contexts of instances have its address.
     calls: Arc<FirstCalls>,
 }
 
@@ -47,8 +43,8 @@ struct FirstCalls {
     /// Reference to itself for the threads that compile.
     this: Weak<FirstCalls>,
     maker: Arc<Maker>,
-    /// The targets of calls of functions that are not compiled, by type: a trampoline to the interpreter, or
-    /// [`enter_function`]. The last one is for functions whose code was kept, and always the latter.
+    /// Where stubs jump, for each function that the module defines: to a trampoline to the interpreter, or to the head of the
+    /// stubs, which leads to [`enter_function`].
     fallbacks: Box<[AtomicPtr<u8>]>,
     /// The functions that threads are compiling, if calls can be interrupted.
     compilations: Compilations,
@@ -80,11 +76,14 @@ impl LazyCode {
     /// Fails if there is no memory for it.
     pub(crate) fn new(maker: Arc<Maker>) -> Result<LazyCode, CodeError> {
         let code = maker.code.clone();
-        let module = &code.module;
-        let n_types = module.module().types.len();
-        // The last one is for functions whose code was kept.
-        let nowhere = || AtomicPtr::new(ptr::null_mut());
-        let fallbacks = std::iter::repeat_with(nowhere).take(n_types + 1).collect();
+        let native = &code.native;
+        let stubs = native.stubs(enter_function)?;
+        let head = stubs.head().cast_mut();
+        let n_funcs = code.entries().len();
+        let fallbacks = std::iter::repeat_with(|| AtomicPtr::new(head)).take(n_funcs).collect();
+        for (index, stub) in stubs.of_funcs(native.isa(), n_funcs as u32)?.enumerate() {
+            code.call_at(index, stub);
+        }
         let compilations = Compilations::default();
         let calls = Arc::new_cyclic(|this| FirstCalls {
             this: this.clone(),
@@ -92,35 +91,17 @@ impl LazyCode {
             fallbacks,
             compilations,
         });
-        let address = ptr::from_ref(&*calls).expose_provenance();
-        let fallbacks = calls.fallbacks.as_ptr().expose_provenance();
-        let funcs = (0..code.entries().len()).map(|index| {
-            let fallback = match &code.kept {
-                Some(kept) if kept.func(index as u32).is_some() => n_types,
-                _ => module.func_type_index(code.func(index)) as usize,
-            };
-            fallbacks + fallback * size_of::<usize>()
-        });
-        let stubs = MachineCode {
-            bytes: stubs::write(address, enter_function as *const () as usize, funcs),
-            alignment: stubs::ALIGNMENT,
-            ..MachineCode::default()
-        };
-        let stubs = CodeUnit::place(code.native.isa(), 0, &[stubs], None)?;
-        let lazy = LazyCode { stubs, calls };
-        for fallback in &lazy.calls.fallbacks {
-            fallback.store(lazy.stubs.func(0).cast_mut(), Ordering::Relaxed);
-        }
-        for index in 0..code.entries().len() {
-            let stub = stubs::HEAD_BYTES + index * stubs::BYTES;
-            code.call_at(index, lazy.stubs.func(0).wrapping_add(stub));
-        }
-        Ok(lazy)
+        Ok(LazyCode { calls })
     }
 
     /// The targets of calls of each function, see [`VmCtx::entries`].
     pub(crate) fn entries(&self) -> &[AtomicPtr<u8>] {
         self.maker().code.entries()
+    }
+
+    /// What the code expects in the contexts of the module's instances.
+    pub(crate) fn on_call(&self) -> OnCall {
+        OnCall { maker: ptr::from_ref(&*self.calls).cast(), targets: self.calls.fallbacks.as_ptr() }
     }
 
     /// Whoever makes the code.
@@ -140,7 +121,7 @@ impl LazyCode {
 
     /// The bytes of memory that the code takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.stubs.bytes() + self.maker().code.bytes()
+        self.maker().code.bytes()
     }
 }
 
@@ -189,7 +170,7 @@ impl FirstCalls {
         let ty = code.module.func_type_index(code.func(index));
         let trampoline = trampolines.to_host(&code.native, &code.module, ty)?;
         let code = trampoline.host_code().address;
-        self.fallbacks[ty as usize].store(code.cast_mut(), Ordering::Release);
+        self.fallbacks[index].store(code.cast_mut(), Ordering::Release);
         Ok(code)
     }
 
