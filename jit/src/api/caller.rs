@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use slotvm_runtime::{self as rt, Backtrace, Error, InstanceId};
 
 use crate::api::engine::Engine;
-use crate::api::externs::{Extern, Memory};
+use crate::api::externs::{Extern, Global, Memory};
 use crate::api::store::{self, AsContext, AsContextMut, StoreContext, StoreContextMut};
 
 /// The store in which a host function runs, and the instance that called it.
@@ -49,6 +49,39 @@ impl<'a, T: 'static> Caller<'a, T> {
     pub fn memory(&self) -> Option<Memory> {
         let memory = self.store.instance_memory(self.instance?)?;
         Some(Memory::from_handle(self.store, memory))
+    }
+
+    /// A global of the calling instance by its index in the module, exported or not, for hosts that fill the inline caches of
+    /// guest code. `None` if there is none, or the host itself is the caller.
+    ///
+    /// ```
+    /// use slotvm::{Caller, Engine, Linker, Module, Store, Val};
+    ///
+    /// let engine = Engine::default();
+    /// let mut linker = Linker::new(&engine);
+    /// linker.func_wrap("env", "fill", |mut caller: Caller<'_, ()>, cell: i32| {
+    ///     let cell = caller.global_at(cell as u32).expect("guest code names its own");
+    ///     cell.set(&mut caller, Val::I64(42))
+    /// })?;
+    /// let module = Module::from_text(&engine, r#"
+    ///     import "env" "fill" cold func fill(i32)
+    ///     global cell: mut i64 = i64.const 0
+    ///     export "get" func get
+    ///     func get() -> i64 {
+    ///         global.get cell  i64.eqz  br_if miss
+    ///       hit:
+    ///         global.get cell  return
+    ///       miss:
+    ///         i32.const 0  call fill  br hit
+    ///     }"#)?;
+    /// let mut store = Store::new(&engine, ());
+    /// let instance = linker.instantiate(&mut store, &module)?;
+    /// assert_eq!(instance.get_typed_func::<(), i64>(&store, "get")?.call(&mut store, ())?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn global_at(&self, index: u32) -> Option<Global> {
+        let globals = self.store.instance_globals(self.instance?);
+        Some(Global::from_handle(self.store, *globals.get(index as usize)?))
     }
 
     /// The guest frames that are active, innermost first: the first is the caller, at its call. Where host functions have

@@ -180,6 +180,16 @@ impl Instance {
         Func::from_handle(store, store.instance_func(self.id(store), index))
     }
 
+    /// A global by its index in the module, exported or not, for hosts that fill the inline caches of guest code. The number of
+    /// a [`GlobalId`](crate::builder::GlobalId) is its index.
+    ///
+    /// # Panics
+    /// Panics if the module has no such global.
+    pub fn global_at(&self, store: impl AsContext, index: u32) -> Global {
+        let store = store.as_context().inner;
+        Global::from_handle(store, store.instance_globals(self.id(store))[index as usize])
+    }
+
     /// The instance in the store of the runtime, for tools that look deeper than this API does.
     pub fn runtime_id(&self) -> InstanceId {
         self.id

@@ -6,6 +6,7 @@ mod api;
 mod backtraces;
 mod bounds;
 mod builds;
+mod cells;
 mod cold;
 #[cfg(feature = "jit")]
 mod counts;
@@ -14,6 +15,7 @@ mod deadline;
 mod door;
 #[cfg(feature = "jit")]
 mod exits;
+mod extend;
 mod extremes;
 #[cfg(feature = "jit")]
 mod failures;
