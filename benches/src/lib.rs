@@ -8,6 +8,7 @@
 //! | `checks` | what it costs to check what guard pages and signals give for nothing: a report |
 //! | `parallel` | compiling on several threads |
 //! | `hostile` | what hostile modules cost: a report |
+//! | `lines` | a program that grows line by line, as under a REPL: a report |
 //! | `lazy` | compiling functions when they are first called: a report |
 //! | `placement` | how much the time of each program depends on where its code lies: a report |
 //! | `programs` | each program in each slot mode |

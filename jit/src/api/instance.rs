@@ -76,7 +76,8 @@ impl Instance {
     /// of an imported function. Both cost the same: the address and the instance of the function are read from memory.
     ///
     /// Nothing that code, another thread or a handler of signals may read is moved, so host functions may extend the instance
-    /// that has called them. What was added is freed with the store.
+    /// that has called them. What was added counts as an instance ([`Limits::instances_max`](crate::Limits::instances_max)), and
+    /// is freed with the store.
     ///
     /// ```
     /// use slotvm::{Engine, Instance, Linker, Module, Store};

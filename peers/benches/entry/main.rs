@@ -14,7 +14,7 @@ use side::Case;
 mod ours {
     use std::ffi::c_void;
 
-    use slotvm::{Error, FuncType, LeafFunc};
+    use slotvm::{Error, FuncType, LeafFunc, Rooted};
 
     side!(slotvm);
 
@@ -32,6 +32,46 @@ mod ours {
         let mut store = Store::new(engine, Data::default());
         let instance = linker.instantiate(&mut store, &module).unwrap();
         (store, instance)
+    }
+
+    /// The functions hold a reference each, which is used after the call. With a zero, the host visits none.
+    const DEEP: &str = r#"
+        import "host" "visit" func visit(i32)
+        export "deep" func deep
+        global last: mut ref = ref.null ref
+        func deep(n: i32, visits: i32, object: ref) {
+            local.get n  i32.eqz  br_if end
+            local.get n  i32.const 1  i32.sub  local.get visits  local.get object  call deep
+            local.get object  global.set last  return
+        end:
+            local.get visits  call visit  return
+        }"#;
+
+    fn start_deep(engine: &Engine, visits: bool) -> Box<dyn FnMut(u32)> {
+        let mut linker = Linker::new(engine);
+        let visit = |mut caller: Caller<'_, Data>, visits: i32| {
+            let mut n = 0;
+            if visits != 0 {
+                caller.visit_roots(|root| n += u32::from(*root == 8))?;
+            }
+            caller.data_mut().n_calls = n;
+            Ok::<(), Error>(())
+        };
+        linker.func_wrap("host", "visit", visit).unwrap();
+        let module = Module::from_text(engine, DEEP).expect("the text is right");
+        let mut store = Store::new(engine, Data::default());
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let deep =
+            instance.get_typed_func::<(i32, i32, Option<Rooted>), ()>(&store, "deep").unwrap();
+        let object = Rooted::new(&mut store, 8);
+        Box::new(move |n| {
+            for _ in 0..n {
+                let arguments = (side::FRAMES, i32::from(visits), Some(object));
+                deep.call(&mut store, arguments).unwrap();
+            }
+            let n_expected = if visits { side::FRAMES as u32 } else { 0 };
+            assert!(store.data().n_calls >= n_expected);
+        })
     }
 
     fn engine() -> Engine {
@@ -52,13 +92,46 @@ mod ours {
 }
 
 mod theirs {
-    use wasmtime::{Error, FuncType, Trap};
+    use wasmtime::{Error, ExternRef, FuncType, Rooted, Trap};
 
     side!(wasmtime);
 
     /// There is nothing like it: an ordinary function of the same type.
     fn start_leaf(engine: &Engine) -> (Store<Data>, Instance) {
         start(engine, side::CALLERS)
+    }
+
+    /// Likewise.
+    const DEEP: &str = r#"(module
+      (import "host" "visit" (func $visit (param i32)))
+      (global $last (mut externref) (ref.null extern))
+      (func $deep (export "deep") (param i32 i32 externref)
+        (if (local.get 0)
+          (then
+            (call $deep (i32.sub (local.get 0) (i32.const 1)) (local.get 1) (local.get 2))
+            (global.set $last (local.get 2)))
+          (else (call $visit (local.get 1))))))"#;
+
+    fn start_deep(engine: &Engine, visits: bool) -> Box<dyn FnMut(u32)> {
+        let mut linker = Linker::new(engine);
+        let visit = |mut caller: Caller<'_, Data>, visits: i32| match visits {
+            0 => Ok(()),
+            _ => caller.gc(None),
+        };
+        linker.func_wrap("host", "visit", visit).unwrap();
+        let module = module(engine, DEEP);
+        let mut store = Store::new(engine, Data::default());
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let deep = instance
+            .get_typed_func::<(i32, i32, Option<Rooted<ExternRef>>), ()>(&mut store, "deep")
+            .unwrap();
+        let object = ExternRef::new(&mut store, 8_i32).unwrap();
+        Box::new(move |n| {
+            for _ in 0..n {
+                let arguments = (side::FRAMES, i32::from(visits), Some(object));
+                deep.call(&mut store, arguments).unwrap();
+            }
+        })
     }
 
     fn engine() -> Engine {

@@ -66,6 +66,40 @@ pub(crate) const LEAF_CALLERS: &str = r#"
         return
     }"#;
 
+/// Functions that sum up a field of 64 objects again and again. `cached` compares the shape of each object with a cell, and
+/// reads the field at the offset that is in another one; on a miss it calls the host. `direct` reads it at the offset that
+/// all of them have, as C does.
+pub(crate) const FIELDS: &str = r#"(module
+  (import "host" "nothing" (func $miss))
+  (memory 1)
+  (global $shape (mut i64) (i64.const 7))
+  (global $offset (mut i64) (i64.const 16))
+  (global $sum (mut i64) (i64.const 0))
+  (func (export "fill") (local i32)
+    (loop $next
+      (i64.store (i32.shl (local.get 0) (i32.const 6)) (i64.const 7))
+      (i64.store offset=16 (i32.shl (local.get 0) (i32.const 6)) (i64.extend_i32_u (local.get 0)))
+      (br_if $next (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 64)))))
+  (func (export "cached") (param i32) (local $object i32) (local $sum i64)
+    (loop $next
+      (local.set $object
+        (i32.shl (i32.and (local.get 0) (i32.const 63)) (i32.const 6)))
+      (if (i64.ne (i64.load (local.get $object)) (global.get $shape)) (then (call $miss)))
+      (local.set $sum (i64.add (local.get $sum)
+        (i64.load (i32.add (local.get $object) (i32.wrap_i64 (global.get $offset))))))
+      (br_if $next (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    (global.set $sum (local.get $sum)))
+  (func (export "direct") (param i32) (local $object i32) (local $sum i64)
+    (loop $next
+      (local.set $object
+        (i32.shl (i32.and (local.get 0) (i32.const 63)) (i32.const 6)))
+      (local.set $sum (i64.add (local.get $sum) (i64.load offset=16 (local.get $object))))
+      (br_if $next (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    (global.set $sum (local.get $sum))))"#;
+
+/// The frames that are below the host function which visits references.
+pub(crate) const FRAMES: i32 = 1_000;
+
 /// Functions that trap.
 pub(crate) const TRAPS: &str = r#"(module
   (import "host" "fail" (func $fail))
@@ -110,7 +144,7 @@ pub(crate) fn instances() -> Vec<(&'static str, String)> {
 }
 
 /// The functions below, for the engine of a crate. What the crates do not have in common is beside it:
-/// `func_type`, `start_leaf`, `fail` and `is_trap`.
+/// `func_type`, `start_leaf`, `start_deep`, `fail` and `is_trap`.
 macro_rules! side {
     ($api:ident) => {
         use std::hint::black_box;
@@ -168,6 +202,8 @@ macro_rules! side {
             let mut cases = Vec::new();
             calls(&engine, &mut cases);
             host_calls(&engine, &mut cases);
+            fields(&engine, &mut cases);
+            frames(&engine, &mut cases);
             instances(&engine, &mut cases);
             traps(&engine, &mut cases);
             cases
@@ -276,6 +312,24 @@ macro_rules! side {
             };
             let name = "host call: leaf, i32, i64 -> i64";
             cases.push(Case { name, run: loops("add"), base: Some(loops("loop")) });
+        }
+
+        fn fields(engine: &Engine, cases: &mut Vec<Case>) {
+            let loops = |export: &str| -> Box<dyn FnMut(u32)> {
+                let (mut store, instance) = start(engine, side::FIELDS);
+                let fill = instance.get_typed_func::<(), ()>(&mut store, "fill").unwrap();
+                fill.call(&mut store, ()).unwrap();
+                let f = instance.get_typed_func::<i32, ()>(&mut store, export).unwrap();
+                Box::new(move |n| f.call(&mut store, n as i32).unwrap())
+            };
+            let name = "field: a hit, less a load at a known offset";
+            cases.push(Case { name, run: loops("cached"), base: Some(loops("direct")) });
+        }
+
+        fn frames(engine: &Engine, cases: &mut Vec<Case>) {
+            let name = "references: visiting 1,000 frames";
+            let calls = |visits| start_deep(engine, visits);
+            cases.push(Case { name, run: calls(true), base: Some(calls(false)) });
         }
 
         fn instances(engine: &Engine, cases: &mut Vec<Case>) {

@@ -118,7 +118,9 @@ fn imports(store: &mut Store<Host>, program: &Program) -> Vec<Extern> {
     let mut imports = Vec::new();
     for (i, import) in program.module.imports.iter().enumerate() {
         imports.push(match import.kind {
-            ImportKind::Func(ty, _) => import_func(store, &program.module.types[ty as usize]).into(),
+            ImportKind::Func(ty, _) => {
+                import_func(store, &program.module.types[ty as usize]).into()
+            }
             ImportKind::Table(ty) => {
                 Table::new(&mut *store, ty, Val::default_for(ty.elem)).expect(ROOM).into()
             }

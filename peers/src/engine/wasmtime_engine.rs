@@ -132,7 +132,9 @@ fn imports(store: &mut Store<Data>, program: &Program) -> Vec<Extern> {
     let mut imports = Vec::new();
     for (i, import) in program.module.imports.iter().enumerate() {
         imports.push(match import.kind {
-            ImportKind::Func(ty, _) => import_func(store, &program.module.types[ty as usize]).into(),
+            ImportKind::Func(ty, _) => {
+                import_func(store, &program.module.types[ty as usize]).into()
+            }
             ImportKind::Table(ty) => {
                 let (elem, null) = match ty.elem {
                     slotvm::ValType::FuncRef => (RefType::FUNCREF, Ref::Func(None)),
