@@ -114,14 +114,23 @@ pub use config::{
     Cache, CacheConfig, Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds,
 };
 pub use native::ownership::engine::CRANELIFT_VERSION;
-pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
-pub use slotvm_bytecode::{
-    CustomTrap, FuncType, Module as Bytecode, Op, SourcePlace, TrapCode, ValType, builder,
+/// The bytecode: modules as data, their binary and text form, the verifier, opcodes.
+pub use slotvm_bytecode as bytecode;
+pub use slotvm_bytecode::module::{
+    ConstExpr, ElemItems, GlobalType, ImportCall, MemoryType, SegmentMode, TableType,
 };
+pub use slotvm_bytecode::{
+    CustomTrap, FuncType, Imm, Module as Bytecode, Op, SourcePlace, TrapCode, ValType,
+    VerifiedModule, VerifyError, builder,
+};
+/// The runtime below this API, for tools that look deeper.
+pub use slotvm_runtime as runtime;
 pub use slotvm_runtime::{
     Backtrace, Error, Frame, HostError, Limits, LinkError, MemoryPlan, ResourceLimiter,
     StoreLimits, StoreLimitsBuilder, Trap, UpdateDeadline,
 };
+/// The compiler's IR and passes, for tools and for front ends that make functions in slot form ([`raw`]).
+pub use slotvm_ssa as ssa;
 pub use slotvm_ssa::pipeline::{ParsePassSetError, PassSet};
 
 /// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
