@@ -58,14 +58,14 @@ impl Store {
 
     /// The handles that there are.
     #[inline]
-    pub fn root_mark(&self) -> RootMark {
-        RootMark(self.handles.borrow().entries.len())
+    pub fn root_mark(&mut self) -> RootMark {
+        RootMark(self.handles.get_mut().entries.len())
     }
 
     /// Ends the handles that were made since.
     #[inline]
-    pub fn end_roots(&self, RootMark(n): RootMark) {
-        let mut handles = self.handles.borrow_mut();
+    pub fn end_roots(&mut self, RootMark(n): RootMark) {
+        let handles = self.handles.get_mut();
         if handles.entries.len() > n {
             handles.entries.truncate(n);
             handles.generation += 1;
