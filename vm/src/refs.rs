@@ -1,7 +1,7 @@
 //! References into the embedder's heap in a frame that waits: which of its cells hold some.
 //!
 //! While a function waits at a call, its locals of the type hold references, and so do the operands of the type below the
-//! arguments of the call. One pass over the function finds the latter for all of its calls. Operands that lie below
+//! arguments of the call. At the start of a block, where it may poll, all operands of the type do. One pass over the function finds the latter for all of its calls. Operands that lie below
 //! others are shared between calls: each is a node that leads to the next one below. So the result is linear in the
 //! function, however many operands wait at however many calls.
 
@@ -74,6 +74,21 @@ impl WaitingRefs {
         let at = self.calls.binary_search_by_key(&call, |&(offset, _)| offset);
         let (_, list) = self.calls[at.expect("the function waits at the call")];
         self.cells(module, body, list)
+    }
+
+    /// The cells of the references that are operands at the start of the block with a code offset; the topmost first.
+    ///
+    /// # Panics
+    /// Panics if no block starts there.
+    pub fn cells_at_start<'a>(
+        &'a self,
+        module: &'a VerifiedModule,
+        body: &'a Body,
+        start: u32,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let at = body.blocks.binary_search_by_key(&start, |block| block.start);
+        let shape = body.blocks[at.expect("a block starts there")].shape;
+        self.cells(module, body, List::Shape(shape))
     }
 
     fn cells<'a>(

@@ -1,7 +1,7 @@
 //! Fuel, polling and stack accounting.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
 use slotvm_bytecode::TrapCode;
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::ir::entity::Inst;
@@ -35,6 +35,19 @@ impl Lowering<'_, '_> {
     /// values of another one. And it may do whatever a call of the host may. Neither costs the path without
     /// the call an instruction; nor does it cost registers, as it [keeps](abi::poll_signature) them.
     pub(super) fn lower_poll(&mut self) {
+        let list = self.safepoint.take();
+        self.poll(list, &[], &[]);
+    }
+
+    /// Polls, and lets the embedder visit the root cells of a list, if there is one. The code that is left out of the path
+    /// writes the first values to their cells, and reads the others. Returns these: where no poll is due, the CLIF values
+    /// that they are given with.
+    pub(super) fn poll(
+        &mut self,
+        list: Option<u32>,
+        sets: &[(u32, ir::Value)],
+        gets: &[(u32, ir::Value)],
+    ) -> Vec<ir::Value> {
         let shared = self.shared();
         let epoch = self.constant_pointer(shared, offsets::SHARED_EPOCH);
         let poll_at = self.constant_pointer(shared, offsets::SHARED_POLL_AT);
@@ -45,18 +58,28 @@ impl Lowering<'_, '_> {
         let is_due = self.builder.ins().icmp(is_due, epoch, poll_at);
         let (due, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(due);
-        self.builder.ins().brif(is_due, due, &[], next, &[]);
+        let held: Vec<BlockArg> = gets.iter().map(|&(_, value)| value.into()).collect();
+        let values: Vec<ir::Value> =
+            gets.iter().map(|_| self.builder.append_block_param(next, types::I64)).collect();
+        self.builder.ins().brif(is_due, due, &[], next, &held);
         self.builder.seal_block(due);
         self.builder.switch_to_block(due);
+        for &(cell, value) in sets {
+            self.set_root_cell(cell, value);
+        }
         // Not as constants: the optimiser would load those before the loop, into registers.
         let shared = self.builder.ins().load(POINTER, flags, self.context, offsets::VMCTX_SHARED);
         let code = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_POLL);
         let signature = self.poll_signature();
-        self.builder.ins().call_indirect(signature, code, &[self.context]);
+        let call = self.builder.ins().call_indirect(signature, code, &[self.context]);
+        self.list_roots(list, call);
         self.load_extent();
-        self.builder.ins().jump(next, &[]);
+        let read: Vec<BlockArg> =
+            gets.iter().map(|&(cell, _)| self.get_root_cell(cell).into()).collect();
+        self.builder.ins().jump(next, &read);
         self.builder.seal_block(next);
         self.builder.switch_to_block(next);
+        values
     }
 
     fn poll_signature(&mut self) -> ir::SigRef {

@@ -375,8 +375,18 @@ impl<'a, 'f> Lowering<'a, 'f> {
         for block in loops.reverse_postorder().map(Block) {
             self.start_block(block);
             self.count_block(block);
-            for &inst in self.func.insts(block) {
-                self.lower_inst(block, inst);
+            let mut insts = self.func.insts(block);
+            while let Some((&inst, rest)) = insts.split_first() {
+                match roots::PollWithRoots::first_of(self.func, insts) {
+                    Some(poll) => {
+                        self.lower_poll_with_roots(block, &poll);
+                        insts = &insts[poll.n_insts()..];
+                    }
+                    None => {
+                        self.lower_inst(block, inst);
+                        insts = rest;
+                    }
+                }
             }
             sealing.filled(self.func, block, |block| {
                 self.builder.seal_block(self.blocks[block.index()]);

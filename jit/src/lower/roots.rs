@@ -5,12 +5,15 @@
 //! them. Calls are fences for Cranelift's alias analysis, so what is written before one is in memory, and what is
 //! read after it comes from there.
 
+use std::collections::{HashMap, HashSet};
+
 use cranelift_codegen::ir::{
     self, DebugTag, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types,
 };
-use slotvm_ssa::ir::ALL_ROOT_CELLS;
-use slotvm_ssa::ir::entity::Inst;
+use slotvm_ssa::ir::entity::{Block, Inst};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::{ALL_ROOT_CELLS, Function};
+use slotvm_ssa::passes::roots::ROOT_CELLS_MAX;
 
 use super::{Lowering, Regions};
 use crate::lower::abi::{CELL_BYTES, POINTER};
@@ -61,19 +64,83 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn lower_root_get(&mut self, inst: Inst) {
-        let (RootCells { start, flags, .. }, at) = self.root_cell(inst);
-        let value = self.builder.ins().load(types::I64, flags, start, at);
+        let value = self.get_root_cell(self.func.imm(inst).low());
         self.define_result(inst, value);
     }
 
     pub(super) fn lower_root_set(&mut self, inst: Inst) {
         let [value] = self.operands(inst);
-        let (RootCells { start, flags, .. }, at) = self.root_cell(inst);
-        self.builder.ins().store(flags, value, start, at);
+        self.set_root_cell(self.func.imm(inst).low(), value);
     }
 
-    fn root_cell(&self, inst: Inst) -> (RootCells, i32) {
-        let cells = self.root_cells.expect("the function has root cells");
-        (cells, (self.func.imm(inst).low() * CELL_BYTES) as i32)
+    pub(super) fn get_root_cell(&mut self, cell: u32) -> ir::Value {
+        let RootCells { start, flags, .. } = self.some_root_cells();
+        self.builder.ins().load(types::I64, flags, start, (cell * CELL_BYTES) as i32)
+    }
+
+    pub(super) fn set_root_cell(&mut self, cell: u32, value: ir::Value) {
+        let RootCells { start, flags, .. } = self.some_root_cells();
+        self.builder.ins().store(flags, value, start, (cell * CELL_BYTES) as i32);
+    }
+
+    fn some_root_cells(&self) -> RootCells {
+        self.root_cells.expect("the function has root cells")
+    }
+
+    /// Lowers a poll at which references wait. Only if it is due are they in their cells.
+    pub(super) fn lower_poll_with_roots(&mut self, block: Block, poll: &PollWithRoots<'_>) {
+        self.locate(block, poll.poll);
+        self.observe_store_before(Opcode::Ir(IrOp::Poll));
+        let set =
+            |it: &Self, set: &Inst| (it.func.imm(*set).low(), it.value(it.func.operands(*set)[0]));
+        let sets: Vec<(u32, ir::Value)> = poll.sets.iter().map(|inst| set(self, inst)).collect();
+        let held: HashMap<u32, ir::Value> = sets.iter().copied().collect();
+        let gets = poll.gets.iter().map(|&get| self.func.imm(get).low());
+        let gets: Vec<(u32, ir::Value)> = gets.map(|cell| (cell, held[&cell])).collect();
+        let values = self.poll(Some(poll.list), &sets, &gets);
+        for (&get, value) in poll.gets.iter().zip(values) {
+            self.define_result(get, value);
+        }
+    }
+}
+
+/// Instructions that write references to root cells, poll, and read them again. Nothing else reads what they write: the cells
+/// of a safepoint are read right after it.
+pub(super) struct PollWithRoots<'f> {
+    sets: &'f [Inst],
+    list: u32,
+    poll: Inst,
+    /// Of cells that were written.
+    gets: &'f [Inst],
+}
+
+impl<'f> PollWithRoots<'f> {
+    /// Those that some instructions of a block begin with, if there are any.
+    pub(super) fn first_of(func: &Function, insts: &'f [Inst]) -> Option<PollWithRoots<'f>> {
+        let is = |inst: &Inst, op| func.opcode(*inst) == Opcode::Ir(op);
+        let most = insts.iter().take(ROOT_CELLS_MAX as usize);
+        let n_sets = most.take_while(|inst| is(inst, IrOp::RootSet)).count();
+        let (sets, rest) = insts.split_at(n_sets);
+        let &[safepoint, poll, ref rest @ ..] = rest else { return None };
+        if n_sets == 0 || !is(&safepoint, IrOp::Safepoint) || !is(&poll, IrOp::Poll) {
+            return None;
+        }
+        let written: HashSet<u32> = sets.iter().map(|&set| func.imm(set).low()).collect();
+        let is_read =
+            |get: &&Inst| is(get, IrOp::RootGet) && written.contains(&func.imm(**get).low());
+        let (gets, after) = rest.split_at(rest.iter().take_while(is_read).count());
+        // Where slots are not values, the references go there one by one.
+        let mut until_next = after.iter().take_while(|inst| !is(inst, IrOp::Safepoint));
+        if until_next.any(|get| is_read(&get)) {
+            return None;
+        }
+        // In a form whose references stay in cells, what is written is read by others, too.
+        let list = Some(func.imm(safepoint).low()).filter(|&list| list != ALL_ROOT_CELLS)?;
+        Some(PollWithRoots { sets, list, poll, gets })
+    }
+
+    /// The number of instructions.
+    pub(super) fn n_insts(&self) -> usize {
+        self.sets.len() + 2 + self.gets.len()
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use slotvm::{
-    Caller, Config, Engine, Error, Func, Global, GlobalType, Instance, Linker, Module, RootScope,
-    Rooted, Store, Table, TableType, Tier, Val, ValType,
+    AsContextMut, Caller, Config, Engine, Error, Func, Global, GlobalType, Instance, Linker,
+    Module, RootScope, Rooted, Store, Table, TableType, Tier, UpdateDeadline, Val, ValType,
 };
 
 use crate::support::kinds;
@@ -16,6 +16,8 @@ struct Heap {
     next: u64,
     /// The roots that the last collection has visited.
     n_roots: usize,
+    /// The polls that have moved everything.
+    n_polls: u64,
 }
 
 impl Heap {
@@ -31,12 +33,13 @@ impl Heap {
 }
 
 /// Moves all objects that roots name, and forgets the others.
-fn collect(caller: &mut Caller<'_, Heap>) -> Result<(), Error> {
-    let mut heap = std::mem::take(caller.data_mut());
+fn collect(context: &mut impl AsContextMut<Data = Heap>) -> Result<(), Error> {
+    let mut context = context.as_context_mut();
+    let mut heap = std::mem::take(context.data_mut());
     let mut moved: HashMap<u64, u64> = HashMap::new();
     let mut objects = HashMap::new();
     heap.n_roots = 0;
-    caller.visit_roots(|root| {
+    context.visit_roots(|root| {
         let value = heap.value(*root);
         heap.n_roots += 1;
         *root = *moved.entry(*root).or_insert_with(|| {
@@ -46,7 +49,7 @@ fn collect(caller: &mut Caller<'_, Heap>) -> Result<(), Error> {
         });
     })?;
     heap.objects = objects;
-    *caller.data_mut() = heap;
+    *context.data_mut() = heap;
     Ok(())
 }
 
@@ -271,28 +274,161 @@ fn handles_end_with_the_call_that_they_were_made_in() {
     assert_eq!(run.call(&mut store, None).unwrap(), None);
 }
 
-#[test]
-fn references_are_not_visited_while_a_program_polls() {
-    for tier in [Tier::Interpreter, Tier::BEST] {
-        let mut config = Config::new();
-        config.tier(tier).epoch_interruption(true);
-        let engine = Engine::new(&config).unwrap();
-        let module = Module::from_text(
-            &engine,
-            r#"export "run" func run
-            func run(object: ref) { again: local.get object drop br again }"#,
-        );
-        let module = module.unwrap();
-        let mut store = Store::new(&engine, ());
+fn polling(config: &mut Config) {
+    config.epoch_interruption(true);
+}
+
+/// Every poll is due, and moves everything; or none is, and calls alone do.
+fn check_polling(source: &str, cases: &[(i64, i64)]) {
+    let kinds = kinds(polling);
+    for (kind, is_due) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
+        let engine = &kind.engine;
+        let module = Module::from_text(engine, &format!("{IMPORTS}{source}")).unwrap();
+        let mut store = Store::new(engine, Heap::default());
+        store.set_epoch_deadline(if is_due { 0 } else { 1000 });
         store.epoch_deadline_callback(|mut context| {
-            context.visit_roots(|_| unreachable!("nothing is visited"))?;
-            unreachable!("it fails")
+            collect(&mut context)?;
+            context.data_mut().n_polls += 1;
+            Ok(UpdateDeadline::Continue(0))
         });
+        let instance = linker(engine).instantiate(&mut store, &module).unwrap();
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        for &(arg, expected) in cases {
+            assert_eq!(run.call(&mut store, arg).unwrap(), expected, "{kind}: {arg}");
+        }
+        assert_eq!(store.data().n_polls > 0, is_due, "{kind}");
+    }
+}
+
+#[test]
+fn locals_are_roots_at_polls() {
+    check_polling(
+        "func run(n: i64) -> i64 {
+          local a: ref
+          local b: ref
+          local c: ref
+          i64.const 7  call alloc  local.set a
+          local.get n  call alloc  local.tee b  local.set c
+        next:
+          local.get a  local.get b  local.set a  local.set b
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if next
+          local.get a  call value  i64.const 1000  i64.mul
+          local.get b  call value  i64.const 100  i64.mul  i64.add
+          local.get c  call value  i64.add  return
+        }",
+        &[(1, 1000 + 700 + 1), (2, 7000 + 200 + 2), (9, 9000 + 700 + 9), (40, 7000 + 4000 + 40)],
+    );
+}
+
+/// Operands that wait below a loop, in a function that is inlined into another one with references of its own.
+#[test]
+fn operands_and_inlined_frames_are_roots_at_polls() {
+    check_polling(
+        "func run(n: i64) -> i64 {
+          local a: ref
+          local b: ref
+          i64.const 1  call alloc  local.set a
+          i64.const 2  call alloc  local.set b
+          local.get a
+          local.get n  i64.const 10  call alloc  call last
+          call value
+          local.get b  call value  i64.const 100  i64.mul  i64.add
+          local.set n
+          call value  i64.const 1000  i64.mul  local.get n  i64.add  return
+        }
+        func last(n: i64, object: ref) -> ref {
+          local.get object
+        next (ref):
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.gt_s  br_if next
+          return
+        }",
+        &[(1, 1210), (5, 1210), (30, 1210)],
+    );
+}
+
+/// References wait at calls and at polls, in blocks that do both.
+#[test]
+fn what_a_poll_has_left_in_cells_is_not_what_a_call_lists() {
+    check_polling(
+        "func run(n: i64) -> i64 {
+          local a: ref
+          local sum: i64
+          local.get n  call alloc  local.set a
+        next:
+          local.get a  call value  local.get sum  i64.add  local.set sum
+          local.get a  local.get n  call alloc  local.set a
+          call value  local.get sum  i64.add  local.set sum
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if next
+          local.get sum  local.get a  call value  i64.add  return
+        }",
+        &[(1, 1 + 1 + 1), (3, 3 + 3 + 3 + 3 + 2 + 2 + 1), (10, 10 + 10 + 2 * 54 + 1)],
+    );
+}
+
+#[test]
+fn parameters_are_roots_at_polls_of_recursive_functions() {
+    check_polling(
+        "func run(n: i64) -> i64 { local.get n  i64.const 5  call alloc  call deep  return }
+        func deep(n: i64, object: ref) -> i64 {
+          local.get n  i64.eqz  br_if end
+          local.get n  i64.const 1  i64.sub  local.get object  call deep
+          local.get object  call value  i64.add  return
+        end:
+          local.get object  call value  return
+        }",
+        &[(0, 5), (1, 10), (20, 105)],
+    );
+}
+
+/// More references than calls list one by one, which stay in cells for good.
+#[test]
+fn references_in_memory_are_roots_at_polls() {
+    let n_objects = 40_i64;
+    let of_each = |f: &dyn Fn(i64) -> String| (1..=n_objects).map(f).collect::<String>();
+    let locals = of_each(&|i| format!("local r{i}: ref\n"));
+    let made = of_each(&|i| format!("i64.const {i}  call alloc  local.set r{i}\n"));
+    let sums = of_each(&|i| format!("local.get r{i}  call value  i64.add\n"));
+    check_polling(
+        &format!(
+            "func run(n: i64) -> i64 {{
+              {locals}
+              {made}
+            next:
+              local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if next
+              i64.const 0
+              {sums}
+              return
+            }}"
+        ),
+        &[(1, n_objects * (n_objects + 1) / 2), (10, n_objects * (n_objects + 1) / 2)],
+    );
+}
+
+#[test]
+fn references_are_not_visited_inside_of_operations() {
+    let source = r#"
+        export "run" func run
+        memory m 100
+        func run(object: ref) -> i64 {
+          i32.const 0  i32.const 1  i32.const 6000000  memory.fill
+          local.get object  i64.reinterpret_ref  return
+        }"#;
+    for kind in kinds(polling) {
+        let engine = &kind.engine;
+        let module = Module::from_text(engine, source).unwrap();
+        let mut store = Store::new(engine, 0);
         store.set_epoch_deadline(0);
+        store.epoch_deadline_callback(|mut context| {
+            context.visit_roots(|_| {})?;
+            *context.data_mut() += 1;
+            Ok(UpdateDeadline::Continue(0))
+        });
         let instance = Instance::new(&mut store, &module, &[]).unwrap();
-        let run = instance.get_typed_func::<Option<Rooted>, ()>(&store, "run").unwrap();
+        let run = instance.get_typed_func::<Option<Rooted>, i64>(&store, "run").unwrap();
         let error = run.call(&mut store, None).unwrap_err();
-        assert!(error.to_string().contains("polls"), "{error}");
+        let expected = "references cannot be visited while a program polls inside of an operation";
+        assert!(error.to_string().contains(expected), "{kind}: {error}");
+        assert!(*store.data() > 0, "{kind}: the function polls before");
         store.visit_roots(|_| {}).unwrap();
     }
 }

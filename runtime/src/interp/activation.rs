@@ -19,7 +19,7 @@ use crate::steps::state::State;
 use crate::steps::target::{CallTarget, TargetCode};
 use crate::steps::trace::TraceFn;
 use crate::store::Store;
-use crate::store::called_from::{CalledFrom, InterpretedPlace};
+use crate::store::called_from::{CalledFrom, InterpretedPlace, Waits};
 use crate::trap::Trap;
 
 /// Runs a function of an instance by interpretation.
@@ -479,7 +479,8 @@ impl<'a> Activation<'a> {
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n);
         cells[..n_params].copy_from_slice(&self.store.interp.stack.cells[args..args + n_params]);
-        let result = self.lend_stack(top, waits, |store| store.call_host(func, cells));
+        let at = if waits { Waits::Calling } else { Waits::Elsewhere };
+        let result = self.lend_stack(top, at, |store| store.call_host(func, cells));
         if let Err(mut error) = result {
             self.add_frames(&mut error, waits);
             return Err(error.into());
@@ -493,7 +494,7 @@ impl<'a> Activation<'a> {
     pub(super) fn lend_stack<R>(
         &mut self,
         top: usize,
-        waits: bool,
+        waits: Waits,
         work: impl FnOnce(&mut Store) -> R,
     ) -> R {
         let fp = self.index(self.state.fp);
@@ -516,9 +517,25 @@ impl<'a> Activation<'a> {
     where
         Stop: From<E>,
     {
+        self.waiting_at(Waits::Calling, work)
+    }
+
+    /// Polls at the start of a block.
+    pub(super) fn poll(&mut self) -> Result<(), Stop> {
+        self.waiting_at(Waits::Polling, Store::poll)
+    }
+
+    fn waiting_at<R, E>(
+        &mut self,
+        waits: Waits,
+        work: impl FnOnce(&mut Store) -> Result<R, E>,
+    ) -> Result<R, Stop>
+    where
+        Stop: From<E>,
+    {
         let fp = self.index(self.state.fp);
         let top = fp + self.active().n_cells as usize;
-        self.lend_stack(top, true, work).map_err(|stop| match stop.into() {
+        self.lend_stack(top, waits, work).map_err(|stop| match stop.into() {
             Stop::Trap(code) => Stop::Trap(code),
             Stop::Error(mut error) => {
                 self.add_frames(&mut error, true);
@@ -533,14 +550,15 @@ impl<'a> Activation<'a> {
         self.store.interp.stack.frames[self.n_outer_frames..].iter().skip(1).rev()
     }
 
-    /// The place of the activation for backtraces, with the active function if it is to be there. The list knows how many
+    /// The place of the activation for backtraces. The list knows how many
     /// frames there are.
-    pub(super) fn place(&self, active: bool) -> InterpretedPlace {
+    pub(super) fn place(&self, waits: Waits) -> InterpretedPlace {
         let State { active: func, pc, instance, .. } = self.state;
         let n_frames = self.store.interp.stack.frames.len();
         InterpretedPlace {
             entered_from: self.entered_from,
-            active: active.then_some((func, pc, instance)),
+            active: (waits != Waits::Elsewhere).then_some((func, pc, instance)),
+            polls: waits == Waits::Polling,
             // The first of them is the host's call, if it has begun.
             waiting: (self.n_outer_frames + 1).min(n_frames)..n_frames,
             fp: self.index(self.state.fp),
@@ -550,7 +568,8 @@ impl<'a> Activation<'a> {
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
     pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
-        let InterpretedPlace { active, waiting, .. } = self.place(active);
+        let waits = if active { Waits::Calling } else { Waits::Elsewhere };
+        let InterpretedPlace { active, waiting, .. } = self.place(waits);
         let (frames, n_omitted) = self.store.interpreted_frames(active, waiting);
         error.add_frames(frames, n_omitted);
     }

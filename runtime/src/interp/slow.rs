@@ -14,7 +14,6 @@ use crate::steps::callees::note;
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::state::State;
 use crate::steps::trace::TraceEvent;
-use crate::store::Store;
 
 /// Work that a handler leaves to others, with its state, instruction and frame. See
 /// [`Regs::leave_to`](super::regs::Regs::leave_to).
@@ -65,7 +64,7 @@ fn slot(instr: &Instr) -> &Instr {
 slow_paths! {
     /// Lets the host interrupt the program.
     fn poll(activation, instr) {
-        activation.with_store(Store::poll).map(|()| after(instr, 1))
+        activation.poll().map(|()| after(instr, 1))
     }
 
     /// Executes a stack operation.

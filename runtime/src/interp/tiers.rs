@@ -30,7 +30,7 @@ use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::stack::{Frame, Left, TailCall};
 use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
-use crate::store::called_from::{CalledFrom, NativePlace};
+use crate::store::called_from::{CalledFrom, NativePlace, Waits};
 use crate::store::{NativeCallee, Store};
 
 impl Activation<'_> {
@@ -119,7 +119,7 @@ impl Activation<'_> {
         self.count_frames();
         self.store.interp.stack.top = fp + n_cells as usize;
         // Native code says where the active function is.
-        let place = self.place(false);
+        let place = self.place(Waits::Elsewhere);
         self.store.calls.from = CalledFrom::Interpreter(&raw const place);
         // SAFETY: code and entry are those of the function or of its loop, as whoever installed them has said, the context
         // is that of the active instance, which has the function, and the cells are those of the type.

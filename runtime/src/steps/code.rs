@@ -67,6 +67,17 @@ impl FrameRefs {
         let body = module.body(func).expect("the function is defined in the module");
         self.waiting.cells_at(module, body, call)
     }
+
+    /// The same while it polls at the start of a block.
+    pub(crate) fn polling_at<'a>(
+        &'a self,
+        module: &'a VerifiedModule,
+        func: u32,
+        block: u32,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let body = module.body(func).expect("the function is defined in the module");
+        self.waiting.cells_at_start(module, body, block)
+    }
 }
 
 impl FuncCode {

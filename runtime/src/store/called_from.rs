@@ -38,6 +38,17 @@ pub enum NativePlace {
     },
 }
 
+/// Where the active function of an activation of the interpreter waits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// At a call, or at an instruction that takes long.
+    Calling,
+    /// At the start of a block, where it polls.
+    Polling,
+    /// It does not belong to backtraces: it is entered, or others say where it is.
+    Elsewhere,
+}
+
 /// An activation of the interpreter that has called something.
 #[derive(Debug)]
 pub(crate) struct InterpretedPlace {
@@ -45,6 +56,8 @@ pub(crate) struct InterpretedPlace {
     pub(crate) entered_from: CalledFrom,
     /// The active function, where it is, and its instance, if it belongs to the backtrace.
     pub(crate) active: Option<ActivePlace>,
+    /// Whether it polls there, at the start of a block.
+    pub(crate) polls: bool,
     /// The frames of the activation that wait, in the list of the store.
     pub(crate) waiting: Range<usize>,
     /// The cell where the frame of the active function starts, or that of native code that runs in its place.
@@ -141,24 +154,37 @@ impl Store {
         if let Some((func, pc, instance)) = place.active
             && !pc.is_null()
         {
-            self.roots_of_frame((func, pc, instance), fp, cells);
+            self.roots_of_frame((func, pc, instance), place.polls, fp, cells);
         }
         for frame in self.interp.stack.frames[place.waiting.clone()].iter().rev() {
             fp -= frame.args as usize;
             let place = (frame.func, frame.ret.wrapping_sub(1), frame.instance);
-            self.roots_of_frame(place, fp, cells);
+            self.roots_of_frame(place, false, fp, cells);
         }
     }
 
-    /// Appends those of the frame of a function that waits at a call.
-    fn roots_of_frame(&self, (func, pc, instance): ActivePlace, fp: usize, cells: &mut Vec<usize>) {
+    /// Appends those of the frame of a function that waits at a call, or polls.
+    fn roots_of_frame(
+        &self,
+        (func, pc, instance): ActivePlace,
+        polls: bool,
+        fp: usize,
+        cells: &mut Vec<usize>,
+    ) {
         // SAFETY: it is a target of an instance, which the store keeps.
         let target = unsafe { &*func };
         let code = self.instance(InstanceId::from_number(instance)).code();
         if let Some(refs) = code.frame_refs(target) {
-            let waiting = refs.waiting_at(code.module(), target.func, code.offset(target, pc));
-            let all = refs.locals.iter().copied().chain(waiting);
-            cells.extend(all.map(|cell| fp + cell as usize));
+            let (module, offset) = (code.module(), code.offset(target, pc));
+            cells.extend(refs.locals.iter().map(|&cell| fp + cell as usize));
+            match polls {
+                true => cells.extend(
+                    refs.polling_at(module, target.func, offset).map(|cell| fp + cell as usize),
+                ),
+                false => cells.extend(
+                    refs.waiting_at(module, target.func, offset).map(|cell| fp + cell as usize),
+                ),
+            }
         }
     }
 

@@ -189,8 +189,8 @@ pub(crate) struct Calls {
     pub(crate) from: CalledFrom,
     /// The innermost entry into native code, or null.
     pub(crate) native_entry: *const NativeEntry,
-    /// The number of callbacks of polls that are running.
-    pub(crate) n_polls: u32,
+    /// The number of polls inside of operations whose callbacks are running.
+    pub(crate) n_polls_inside: u32,
     pending: Option<Pending>,
 }
 
@@ -282,7 +282,7 @@ impl Store {
                 saved_frame_sps: Vec::new(),
                 from: CalledFrom::Host,
                 native_entry: ptr::null(),
-                n_polls: 0,
+                n_polls_inside: 0,
                 pending: None,
             },
             interp: Interpreter::default(),

@@ -28,7 +28,7 @@ impl Store {
         let mut done = 0;
         while done < len {
             if done > 0 && self.interrupts.as_ref().is_some_and(|i| i.is_due()) {
-                self.poll()?;
+                self.poll_inside()?;
             }
             let n = (len - done).min(piece_max);
             each(self, if backwards { len - done - n } else { done }, n)?;

@@ -81,7 +81,21 @@ impl Store {
         if !interrupts.is_due() || asks && !is_new {
             return Ok(());
         }
-        self.poll()
+        self.poll_inside()
+    }
+
+    /// Polls inside of an operation, where references into the embedder's heap cannot be visited: nobody knows which of them
+    /// the code has in registers.
+    ///
+    /// # Errors
+    /// As [`Store::poll`].
+    #[cold]
+    pub(crate) fn poll_inside(&mut self) -> Result<(), Error> {
+        self.calls.n_polls_inside += 1;
+        // A panic of the callback is one of the call that polls, and that ends.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.poll()));
+        self.calls.n_polls_inside -= 1;
+        polled.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Slow path of a poll. It may call back into guest code.
@@ -102,9 +116,7 @@ impl Store {
         }
         let Some(mut callback) = self.epoch_callback.take() else { return interrupted() };
         let id = self.id();
-        self.calls.n_polls += 1;
         let decision = catch_unwind(AssertUnwindSafe(|| callback(self)));
-        self.calls.n_polls -= 1;
         self.check_identity(id);
         self.set_epoch_callback(Some(callback));
         match decision {

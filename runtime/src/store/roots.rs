@@ -1,7 +1,7 @@
 //! References into the embedder's heap: where a store has them, and how the embedder visits them.
 //!
-//! The embedder may visit and update them whenever it has the store: before and after calls, and in host functions. A call is
-//! thus where they may change (a *safepoint*), in all frames that wait. They are in
+//! The embedder may visit and update them whenever it has the store: before and after calls, in host functions, and when guest
+//! code polls. A call and a poll are thus where they may change (*safepoints*), in all frames that wait. They are in
 //!
 //! * globals and elements of tables,
 //! * the frames of interpreted functions ([`crate::interp`]) and of native ones, which the crate that makes native code
@@ -75,10 +75,10 @@ impl Store {
     /// Calls `visit` with each reference that is not null of handles, globals, tables and frames of the interpreter.
     ///
     /// # Errors
-    /// Fails, before anything is visited, in the callback of a poll.
+    /// Fails, before anything is visited, in the callback of a poll inside of an operation.
     pub fn visit_roots(&mut self, visit: &mut dyn FnMut(&mut u64)) -> Result<(), Error> {
-        if self.calls.n_polls > 0 {
-            let what = "references cannot be visited while a program polls: it is not at a call";
+        if self.calls.n_polls_inside > 0 {
+            let what = "references cannot be visited while a program polls inside of an operation";
             return Err(Error::Usage(what.to_owned()));
         }
         let (native, cells) = self.roots_of_frames();

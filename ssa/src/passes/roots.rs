@@ -9,6 +9,9 @@
 //! A function has root cells for its slots, and for operands that wait at calls. A reference that its cell holds already,
 //! since an earlier call of the block, is not written again.
 //!
+//! Polls are safepoints, too. The lowering writes and reads cells only where a poll is due, so what is written for a poll
+//! alone is not in its cell afterwards.
+//!
 //! Where that would take more than [`ROOT_CELLS_MAX`] cells, or more than `COPIES_PER_INST` copies for each instruction, or
 //! liveness is too large, all references of slots and all that wait at calls lie in root cells for good, and each call lists
 //! all cells ([`ALL_ROOT_CELLS`](crate::ir::ALL_ROOT_CELLS)), which start as null. What such a cell held last stays a reference of this time: it is
@@ -68,7 +71,7 @@ pub fn roots(f: &mut Function, module: &VerifiedModule, analyses: &mut Analyses)
 fn is_safepoint(f: &Function, module: &VerifiedModule, inst: Inst) -> bool {
     match f.opcode(inst) {
         Opcode::Op(Op::Call) => module.import_call(f.imm(inst).low()) != ImportCall::Leaf,
-        Opcode::Op(Op::CallIndirect) => true,
+        Opcode::Op(Op::CallIndirect) | Opcode::Ir(IrOp::Poll) => true,
         _ => false,
     }
 }
@@ -189,18 +192,20 @@ impl Placement<'_> {
         }
         self.emit(IrOp::Safepoint, mask, &[], &[], loc);
         self.layout.push(call);
+        let polls = self.f.opcode(call) == Opcode::Ir(IrOp::Poll);
         let mut held_after = 0;
         for &root in roots {
-            let (cell, _) = self.cell(root, held);
+            let (cell, was_held) = self.cell(root, held);
+            let is_held = was_held || !polls;
             let value = self.emit(IrOp::RootGet, cell, &[], &[ValType::Ref], loc);
             let current = value.expect("a cell has a value");
             match root {
                 Root::Slot(slot) => {
                     self.emit(IrOp::SlotSet, slot.0, &[current], &[], loc);
-                    held_after |= 1 << cell;
+                    held_after |= u32::from(is_held) << cell;
                 }
                 Root::Operand(value) => {
-                    self.waiting.insert(value, Waiting { cell, current, is_held: true });
+                    self.waiting.insert(value, Waiting { cell, current, is_held });
                 }
             }
         }

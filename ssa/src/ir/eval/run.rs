@@ -267,7 +267,10 @@ impl<'r> Runner<'r, '_> {
             IrOp::SlotSet => self.bits[slots + imm.low() as usize] = operands[0],
             IrOp::Fuel => self.state.charge(imm.0)?,
             IrOp::FuelBulk => self.state.charge((operands[0] as u32 >> imm.low()).into())?,
-            IrOp::Poll => self.state.poll()?,
+            IrOp::Poll => {
+                self.state.poll()?;
+                self.current().roots = None;
+            }
             IrOp::StackPush => self.state.push_cells(imm.0)?,
             IrOp::StackPop => self.state.pop_cells(imm.0),
             IrOp::FramePush => return self.state.push_frame(imm.low()).map(|at| Some(at.into())),
