@@ -55,6 +55,8 @@ struct Configuration {
     bounds: Bounds,
     /// Whether fuel, polls and call stack are limited.
     is_limited: bool,
+    /// Whether code polls although nothing ever interrupts it.
+    polls_idly: bool,
     /// Whether native code of some blocks is left for the interpreter.
     has_exits: bool,
     /// Whether code is written and read again.
@@ -65,9 +67,10 @@ struct Configuration {
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Configuration { making, threshold, slots, passes, bounds, .. } = self;
-        let Configuration { is_limited, has_exits, is_kept, .. } = self;
+        let Configuration { is_limited, polls_idly, has_exits, is_kept, .. } = self;
         write!(f, "{making:?}, threshold {threshold}, {slots}, passes {passes}, {bounds:?}")?;
         write!(f, "{}", if *is_limited { ", with limits" } else { "" })?;
+        write!(f, "{}", if *polls_idly { ", polling" } else { "" })?;
         write!(f, "{}", if *has_exits { ", with exits" } else { "" })?;
         write!(f, "{}", if *is_kept { ", kept" } else { "" })
     }
@@ -101,6 +104,7 @@ impl Configuration {
         let is_kept = choices.percent(6);
         let seed = choices.bits();
         let has_exits = !is_usual && seed & 1 == 1;
+        let polls_idly = !is_usual && !is_limited && seed & 4 == 4;
         Configuration {
             making,
             threshold,
@@ -109,6 +113,7 @@ impl Configuration {
             passes_number,
             bounds,
             is_limited,
+            polls_idly,
             has_exits,
             is_kept,
             seed,
@@ -129,6 +134,9 @@ impl Configuration {
             Making::Synchronous | Making::Random => {
                 config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
             }
+        }
+        if self.polls_idly {
+            config.epoch_interruption(true);
         }
         if self.has_exits {
             config.tier_exits(self.seed, self.seed & 2 == 2);

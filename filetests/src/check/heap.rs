@@ -1,4 +1,4 @@
-//! The heap of the host: objects that move at each call of a host function.
+//! The heap of the host: objects that move at each call of a host function, and at some polls.
 //!
 //! A reference is null, an odd number, which names nothing, or the address of an object. Whenever a host function is called,
 //! all objects that a root names get new addresses, and all others are gone. An address is never used again, so a root or an
@@ -19,6 +19,11 @@ impl Heap {
         let address = self.next_address();
         self.objects.insert(address, number);
         address
+    }
+
+    /// Whether there are no objects.
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
     }
 
     fn next_address(&mut self) -> u64 {

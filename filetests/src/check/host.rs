@@ -2,7 +2,9 @@
 //!
 //! Functions of any type can be imported. Their behaviour depends only on their arguments.
 
-use slotvm::{AsContext, Caller, Error, Rooted, UpdateDeadline, Val};
+use slotvm::{
+    AsContext, AsContextMut, Caller, Error, Rooted, StoreContextMut, UpdateDeadline, Val,
+};
 use slotvm_bytecode::{FuncType, TrapCode, ValType};
 
 use slotvm_cases::values;
@@ -13,6 +15,8 @@ use super::heap::Heap;
 const FAILS_AT: u128 = 13;
 /// Host functions trap if their first argument is this number.
 const TRAPS_AT: u128 = 12;
+/// Everything moves at one of so many polls.
+const POLLS_PER_MOVE: u64 = 5;
 /// The trap of host functions.
 const TRAP: TrapCode = TrapCode::IntegerOverflow;
 
@@ -37,7 +41,7 @@ pub(super) struct Host {
 
 impl Host {
     /// Whether a program continues after a poll. Every poll asks.
-    pub(super) fn poll(&mut self) -> UpdateDeadline {
+    fn poll(&mut self) -> UpdateDeadline {
         match self.polls.checked_sub(1) {
             Some(polls) => {
                 self.polls = polls;
@@ -106,12 +110,23 @@ pub(super) fn call(
 }
 
 /// Moves all objects.
-pub(super) fn collect(caller: &mut Caller<'_, Host>) -> Result<(), Error> {
-    let mut heap = std::mem::take(&mut caller.data_mut().heap);
+pub(super) fn collect(context: &mut impl AsContextMut<Data = Host>) -> Result<(), Error> {
+    let mut context = context.as_context_mut();
+    let mut heap = std::mem::take(&mut context.data_mut().heap);
     let mut visited = Ok(());
-    heap.collect(|visit| visited = caller.visit_roots(visit));
-    caller.data_mut().heap = heap;
+    heap.collect(|visit| visited = context.visit_roots(visit));
+    context.data_mut().heap = heap;
     visited
+}
+
+/// Decides at a poll, and moves all objects at some of them: to visit many frames at each poll would take long.
+pub(super) fn poll(mut context: StoreContextMut<'_, Host>) -> Result<UpdateDeadline, Error> {
+    let host = context.data_mut();
+    let decision = host.poll();
+    if host.polls.is_multiple_of(POLLS_PER_MOVE) && !host.heap.is_empty() {
+        collect(&mut context)?;
+    }
+    Ok(decision)
 }
 
 /// The cell of a value, as in [`Host::call`].
