@@ -119,8 +119,9 @@ impl<'a, T: 'static> Caller<'a, T> {
     /// before, or has come to be since. A reference that will not be used may be among them. Several may be to one object.
     ///
     /// # Errors
-    /// Fails, before anything is visited, in the [callback](crate::Store::epoch_deadline_callback) of a poll and in what that
-    /// calls: a poll is no place where references may move.
+    /// Fails, before anything is visited, in the [callback](crate::Store::epoch_deadline_callback) of a poll inside of an
+    /// operation, and in what that calls: while memory is filled or copied, or while a call waits for its code, references may
+    /// not move. The callback can go on and ask again at the next poll.
     pub fn visit_roots(&mut self, mut visit: impl FnMut(&mut u64)) -> Result<(), Error> {
         self.store.visit_roots(&mut visit)
     }

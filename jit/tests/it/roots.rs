@@ -432,3 +432,44 @@ fn references_are_not_visited_inside_of_operations() {
         store.visit_roots(|_| {}).unwrap();
     }
 }
+
+/// The loads and stores of a function that are not in cold blocks.
+#[cfg(feature = "jit")]
+fn accesses_of_warm_blocks(engine: &Engine, source: &str) -> usize {
+    let module = Module::from_text(engine, source).unwrap();
+    let clif = module.clif(0).unwrap().expect("it is native code");
+    let mut is_cold = false;
+    let mut n = 0;
+    for line in clif.lines() {
+        if line.trim_start().starts_with("block") {
+            is_cold = line.contains(" cold");
+        }
+        let is_access = line.contains(" load.") || line.contains(" store.");
+        n += usize::from(is_access && !is_cold);
+    }
+    n
+}
+
+#[test]
+#[cfg(feature = "jit")]
+fn a_poll_that_is_not_due_neither_writes_nor_reads_references() {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).epoch_interruption(true);
+    let engine = Engine::new(&config).unwrap();
+    let of_type = |ty: &str| {
+        format!(
+            "func run(n: i64, a: {ty}, b: {ty}) -> {ty} {{
+               local other: {ty}
+             next:
+               local.get a  local.set other  local.get b  local.set a  local.get other  local.set b
+               local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if next
+               local.get a  return
+             }}
+             export \"run\" func run"
+        )
+    };
+    let [references, numbers] =
+        ["ref", "i64"].map(|ty| accesses_of_warm_blocks(&engine, &of_type(ty)));
+    assert!(numbers > 0, "polls read the epoch");
+    assert_eq!(references, numbers);
+}
