@@ -304,7 +304,7 @@ mod layout {
                 hint.unwrap_or_default(),
                 section(10, &[&[1, CODE.len() as u8], CODE].concat()),
             ];
-            Module::new(&engine(SlotMode::Ssa), &bytes.concat()).unwrap()
+            Module::new(&engine(SlotMode::Ssa), bytes.concat()).unwrap()
         };
         let order = |taken| stores(&module(taken), 0);
         assert_eq!([order(None), order(Some(1)), order(Some(0))], [[1, 2], [1, 2], [2, 1]]);

@@ -322,10 +322,11 @@ fn does(
             caller.data_mut().kept = a;
             return Ok(b);
         }
-        Act::Kept => match caller.data().kept {
-            Some(kept) => return Ok(Some(kept)),
-            None => {}
-        },
+        Act::Kept => {
+            if let Some(kept) = caller.data().kept {
+                return Ok(Some(kept));
+            }
+        }
         Act::Foreign => return Ok(caller.data().foreign),
     }
     Ok(a)
