@@ -9,15 +9,8 @@ use slotvm::{
     Val,
 };
 
-use super::model::{ACTIVE_MAX, Act, Obj};
+use super::model::{ACTIVE_MAX, Act, Obj, PLANNED};
 use crate::seeds::quietly;
-
-/// The message of the panic that is planned.
-pub(super) const PLANNED: &str = "planned panic";
-/// A part of the message of a handle that has ended.
-pub(super) const ENDED: &str = "a handle is not used after the call or scope that it was made in";
-/// The message of a handle of another store.
-pub(super) const FOREIGN: &str = "object used with the wrong store";
 
 const MODULE: &str = r#"
 import "env" "act" func act(ref, ref) -> ref

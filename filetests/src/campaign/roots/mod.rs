@@ -16,8 +16,8 @@ use slotvm::{
 use super::{Verdict, ensure};
 use crate::choices::Choices;
 use crate::seeds::quietly;
-use host::{Collect, ENDED, FOREIGN, Host, WORLDS, World, read};
-use model::{Act, End, Guest, Model, Obj};
+use host::{Collect, Host, WORLDS, World, read};
+use model::{Act, ENDED, End, FOREIGN, Guest, Model, Obj};
 
 /// Number of operations of a sequence.
 const OPS_MAX: usize = 60;

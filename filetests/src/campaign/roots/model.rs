@@ -5,6 +5,13 @@ use std::collections::VecDeque;
 /// The number of an object, or null.
 pub(super) type Obj = Option<u64>;
 
+/// The message of the panic that is planned.
+pub(super) const PLANNED: &str = "planned panic";
+/// A part of the message of a handle that has ended.
+pub(super) const ENDED: &str = "a handle is not used after the call or scope that it was made in";
+/// The message of a handle of another store.
+pub(super) const FOREIGN: &str = "object used with the wrong store";
+
 /// The elements of the table.
 pub(super) const ELEMENTS: usize = 4;
 /// The rounds of the function with a loop.
@@ -88,7 +95,6 @@ pub(super) enum End {
 impl End {
     /// The end by a panic with a message.
     pub(super) fn of_panic(message: &str) -> End {
-        use super::host::{ENDED, FOREIGN, PLANNED};
         let ends = [(PLANNED, End::Planned), (ENDED, End::Ended), (FOREIGN, End::Foreign)];
         let known = ends.into_iter().find(|(part, _)| message.contains(part));
         known.map_or(End::Unknown, |(_, end)| end)
