@@ -116,7 +116,8 @@ pub use config::{
 pub use native::ownership::engine::CRANELIFT_VERSION;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{
-    CustomTrap, FuncType, Module as Bytecode, Op, SourcePlace, TrapCode, ValType, builder,
+    BranchHint, CustomTrap, FuncType, Module as Bytecode, Op, SourcePlace, TrapCode, ValType,
+    builder,
 };
 pub use slotvm_runtime::{
     Backtrace, Error, Frame, HostError, Limits, LinkError, MemoryPlan, ResourceLimiter,

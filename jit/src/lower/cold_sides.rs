@@ -1,11 +1,11 @@
 //! The sides of branches that rarely run, by the hints of the bytecode. Their code stands after all other code.
 //!
-//! An edge is *rare* if a hint says that its branch mostly goes the other way. A block is cold if it is entered by rare edges
-//! and from cold blocks only, so that a side which has branches and loops of its own is cold as a whole. A rare edge into a
-//! block that other edges enter as well gets a block of its own, with the moves that it needs.
+//! An edge is *rare* if a hint says that its branch mostly goes the other way. A block is cold if it is entered by rare
+//! edges and from cold blocks only, so that a side which has branches and loops of its own is cold as a whole. A rare edge
+//! into a block that other edges enter as well gets a block of its own, with the moves that it needs.
 //!
-//! A loop is left some time, however unlikely that is in each round. So an edge that leaves a loop is rare only if the loop has
-//! another exit that is neither unlikely nor a trap.
+//! A loop is left some time, however unlikely that is in each round. So an edge that leaves a loop is rare only if the loop
+//! has another exit that is neither unlikely nor a trap.
 
 use slotvm_bytecode::Op;
 use slotvm_ssa::graphs::ids::Loop;
