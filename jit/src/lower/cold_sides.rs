@@ -5,7 +5,7 @@
 //! into a block that other edges enter as well gets a block of its own, with the moves that it needs.
 //!
 //! A loop is left some time, however unlikely that is in each round. So an edge that leaves a loop is rare only if the loop
-//! has another exit that is neither unlikely nor a trap.
+//! has another exit that is neither unlikely nor a trap, nor on a cold side.
 
 use slotvm_bytecode::Op;
 use slotvm_ssa::graphs::ids::Loop;
@@ -27,32 +27,20 @@ pub(super) struct ColdSides {
 impl ColdSides {
     /// Finds them in linear time.
     pub(super) fn find(func: &Function, loops: &LoopForest) -> ColdSides {
-        let mut sides = ColdSides {
-            blocks: vec![false; func.n_blocks()],
-            n_usual_exits: vec![0; loops.n_loops()],
-        };
-        for block in func.blocks() {
-            let unlikely = func.unlikely_edge(block);
-            for edge in func.succ_edges(block).filter(|&edge| Some(edge) != unlikely) {
+        // What is cold wherever loops are left.
+        let blocks = cold_blocks(func, loops, |edge| {
+            is_unlikely(func, edge) && loops_left(func, loops, edge).next().is_none()
+        });
+        let mut n_usual_exits = vec![0; loops.n_loops()];
+        for block in func.blocks().filter(|block| !blocks[block.index()]) {
+            for edge in func.succ_edges(block).filter(|&edge| !is_unlikely(func, edge)) {
                 if !is_never_left(func, func.edge_dst(edge)) {
-                    for left in loops_left(func, loops, edge) {
-                        sides.n_usual_exits[left.index()] += 1;
-                    }
+                    loops_left(func, loops, edge).for_each(|left| n_usual_exits[left.index()] += 1);
                 }
             }
         }
-        // Blocks are numbered so that only what closes a loop leads back, and the sources of all other edges come before.
-        for block in func.blocks().skip(1) {
-            let is_closed = |edge: Edge| func.edge_src(edge) >= block && heads_loop(loops, block);
-            let is_cold = |edge: Edge| {
-                let src = func.edge_src(edge);
-                is_closed(edge)
-                    || src < block && sides.blocks[src.index()]
-                    || sides.is_rare(func, loops, edge)
-            };
-            let is_cold = func.pred_edges(block).iter().all(|&edge| is_cold(edge));
-            sides.blocks[block.index()] = is_cold;
-        }
+        let mut sides = ColdSides { blocks, n_usual_exits };
+        sides.blocks = cold_blocks(func, loops, |edge| sides.is_rare(func, loops, edge));
         sides
     }
 
@@ -74,9 +62,29 @@ impl ColdSides {
     }
 
     fn is_rare(&self, func: &Function, loops: &LoopForest, edge: Edge) -> bool {
-        func.unlikely_edge(func.edge_src(edge)) == Some(edge)
+        is_unlikely(func, edge)
             && loops_left(func, loops, edge).all(|left| self.n_usual_exits[left.index()] > 0)
     }
+}
+
+/// The blocks that only rare edges and cold blocks lead to.
+fn cold_blocks(func: &Function, loops: &LoopForest, is_rare: impl Fn(Edge) -> bool) -> Vec<bool> {
+    let mut cold = vec![false; func.n_blocks()];
+    // Blocks are numbered so that only what closes a loop leads back, and the sources of all other edges come before.
+    for block in func.blocks().skip(1) {
+        let is_cold = |&edge: &Edge| {
+            let src = func.edge_src(edge);
+            let is_back = src >= block;
+            is_back && heads_loop(loops, block) || !is_back && cold[src.index()] || is_rare(edge)
+        };
+        cold[block.index()] = func.pred_edges(block).iter().all(is_cold);
+    }
+    cold
+}
+
+/// Whether a hint says that an edge is rarely taken.
+fn is_unlikely(func: &Function, edge: Edge) -> bool {
+    func.unlikely_edge(func.edge_src(edge)) == Some(edge)
 }
 
 /// Whether a block only traps, or leaves for a block that has never run.

@@ -183,6 +183,32 @@ mod layout {
         assert_eq!(cold(&with_exits(".unlikely", ".likely", false)).1, 0);
     }
 
+    /// A loop in a loop, whose likely branch back leaves only one usual exit: the other one is on an unlikely side.
+    #[test]
+    fn what_follows_an_inner_loop_is_not_cold() {
+        let source = "memory m 1
+            func f(n: i32) -> i32 {
+              local i: i32
+            outer:
+              local.get n local.set i
+            inner:
+              local.get i i32.const 77 i32.ne .likely br_if usual
+              i32.const 0 local.get i i32.store 9
+              local.get n i32.const 5 i32.eq br_if after
+            usual:
+              i32.const 0 local.get i i32.store 1
+              local.get i i32.const 1 i32.sub local.tee i .likely br_if inner
+              i32.const 0 local.get n i32.store 2
+            after:
+              i32.const 0 local.get n i32.store 3
+              local.get n i32.const 1 i32.sub local.tee n br_if outer
+              local.get n return
+            }";
+        for slots in [SlotMode::Ssa, SlotMode::Memory] {
+            assert_eq!(stores_of(source, slots), [1, 2, 3, 9], "{slots}");
+        }
+    }
+
     #[test]
     fn hints_of_functions_that_are_inlined_hold_in_their_callers() {
         let source = |hint: &str| {
