@@ -120,7 +120,7 @@ pub use slotvm_bytecode::module::{
     ConstExpr, ElemItems, GlobalType, ImportCall, MemoryType, SegmentMode, TableType,
 };
 pub use slotvm_bytecode::{
-    CustomTrap, FuncType, Imm, Module as Bytecode, Op, SourcePlace, TrapCode, ValType,
+    BranchHint, CustomTrap, FuncType, Imm, Module as Bytecode, Op, SourcePlace, TrapCode, ValType,
     VerifiedModule, VerifyError, builder,
 };
 /// The runtime below this API, for tools that look deeper.

@@ -20,6 +20,7 @@
 
 pub mod analyses;
 pub(crate) mod blocks;
+pub(crate) mod branch_hints;
 pub mod edit;
 pub mod entity;
 pub mod eval;
@@ -393,7 +394,8 @@ impl Function {
     }
 
     /// The immediates of an instruction, packed as [`Imm`] says. Control instructions have none, except
-    /// the type and table of `return_call_indirect` and the function of `return_call`.
+    /// the type and table of `return_call_indirect`, the function of `return_call`, and the hint of `br_if`
+    /// ([`Function::branch_hint`]).
     pub fn imm(&self, inst: Inst) -> Imm {
         self.imms[inst.index()]
     }

@@ -7,13 +7,13 @@
 
 use crate::leb;
 use crate::module::{
-    ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId,
-    SourcePlace, TableType,
+    BranchHint, ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global,
+    GlobalType, Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode,
+    Shape, ShapeId, SourcePlace, TableType,
 };
 use crate::section::{
     ACTIVE, COLD_FUNC, DECLARED, ITEM_EXPRS, ITEM_FUNCS, LEAF_FUNC, NameSection, PASSIVE, Section,
-    tagged_entity,
+    tagged_entity, tagged_hint,
 };
 use crate::types::{FuncType, ValType};
 
@@ -114,6 +114,18 @@ impl<'a> Reader<'a> {
                 if places.all(|(_, place)| place.is_plain()) {
                     return self.fail_at(start, DecodeRule::LineSection, "no file and no column");
                 }
+            }
+            Section::Hints => {
+                let n_imported = module.n_imported_funcs();
+                self.of_funcs(
+                    n_imported,
+                    &mut module.funcs,
+                    DecodeRule::HintFunc,
+                    |reader, func| {
+                        func.hints = reader.hint_list()?;
+                        Ok(())
+                    },
+                )?;
             }
         }
         Ok(())
@@ -326,18 +338,36 @@ impl<'a> Reader<'a> {
     }
 
     fn lines(&mut self, n_imported: u32, funcs: &mut [Func], is_plain: bool) -> Result<()> {
+        self.of_funcs(n_imported, funcs, DecodeRule::LineFunc, |reader, func| {
+            func.lines = reader.line_list(is_plain)?;
+            Ok(())
+        })
+    }
+
+    /// Reads a nonempty list of what some of the functions that the module defines have. A function breaks the rule if the
+    /// module does not define it.
+    fn of_funcs(
+        &mut self,
+        n_imported: u32,
+        funcs: &mut [Func],
+        rule: DecodeRule,
+        mut read: impl FnMut(&mut Self, &mut Func) -> Result<()>,
+    ) -> Result<()> {
         let mut indices = Ascending::default();
         self.full_list(limit!(FUNCS_MAX), 4, |reader| {
             let start = reader.pos;
             let index = indices.read(reader)?;
             let place = index.checked_sub(n_imported);
             let Some(func) = place.and_then(|place| funcs.get_mut(place as usize)) else {
-                return reader.fail_at(start, DecodeRule::LineFunc, format!("function {index}"));
+                return reader.fail_at(start, rule, format!("function {index}"));
             };
-            func.lines = reader.line_list(is_plain)?;
-            Ok(())
+            read(reader, func)
         })
         .map(drop)
+    }
+
+    fn hint_list(&mut self) -> Result<Vec<(u32, BranchHint)>> {
+        self.indexed_list(2, |reader| reader.tag("branch hint", tagged_hint))
     }
 
     fn line_list(&mut self, is_plain: bool) -> Result<Vec<(u32, SourcePlace)>> {

@@ -6,12 +6,12 @@
 
 use crate::leb;
 use crate::module::{
-    ConstExpr, Data, Elem, ElemItems, EntityKind, Export, Func, Global, GlobalType, Import,
-    ImportKind, MemoryType, Module, Names, SegmentMode, SourcePlace, TableType,
+    BranchHint, ConstExpr, Data, Elem, ElemItems, EntityKind, Export, Func, Global, GlobalType,
+    Import, ImportKind, MemoryType, Module, Names, SegmentMode, SourcePlace, TableType,
 };
 use crate::section::{
     ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, MAGIC, NameSection, PASSIVE, Section, VERSION,
-    entity_tag, func_import_tag,
+    entity_tag, func_import_tag, hint_tag,
 };
 use crate::types::{FuncType, ValType};
 
@@ -47,6 +47,7 @@ pub fn encode(module: &Module) -> Vec<u8> {
         out.part(Section::Names.tag(), |out| out.names(&module.names));
     }
     out.lines(module);
+    out.hints(module);
     out.bytes
 }
 
@@ -290,6 +291,22 @@ impl Writer {
         self.part(section.tag(), |out| {
             out.indexed_list(&with_lines, |out, lines| out.line_list(lines, is_plain));
         });
+    }
+
+    fn hints(&mut self, module: &Module) {
+        let indices = module.n_imported_funcs()..;
+        let with_hints: Vec<(u32, &[(u32, BranchHint)])> = indices
+            .zip(&module.funcs)
+            .filter(|(_, func)| !func.hints.is_empty())
+            .map(|(index, func)| (index, &*func.hints))
+            .collect();
+        if !with_hints.is_empty() {
+            self.part(Section::Hints.tag(), |out| {
+                out.indexed_list(&with_hints, |out, hints| {
+                    out.indexed_list(hints, |out, &hint| out.byte(hint_tag(hint)));
+                });
+            });
+        }
     }
 
     fn line_list(&mut self, lines: &[(u32, SourcePlace)], is_plain: bool) {

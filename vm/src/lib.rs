@@ -13,6 +13,7 @@
 //!   execution costs.
 #![forbid(unsafe_code)]
 
+mod branch_hint;
 pub mod builder;
 mod constant_tables;
 pub mod cost;
@@ -47,7 +48,7 @@ pub use constant_tables::TableEntry;
 pub use decode::{DecodeError, decode};
 pub use encode::encode;
 pub use inst::{CodeReader, Imm, Inst};
-pub use module::{Module, SourcePlace};
+pub use module::{BranchHint, Module, SourcePlace};
 pub use op::{Access, Effect, ImmKind, Op, VectorAccess, VectorPart};
 pub use reference::reference;
 pub use trap::{CustomTrap, TrapCode};

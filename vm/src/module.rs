@@ -4,6 +4,7 @@
 //! A [`Module`] guarantees nothing: indices may dangle and code may be ill-typed. Only a
 //! [`crate::VerifiedModule`], made by [`crate::verify()`], is valid.
 
+pub use crate::branch_hint::BranchHint;
 use crate::inst::{self, CodeReader, Imm};
 use crate::op::Op;
 pub use crate::source_place::SourcePlace;
@@ -136,6 +137,9 @@ pub struct Func {
     /// Source places by code offset. Instructions from the offset up to that of the next entry belong to the place. Strictly
     /// ascending in the offset; neighbours have different places.
     pub lines: Vec<(u32, SourcePlace)>,
+    /// Which way conditional branches mostly go, by their code offsets. Strictly ascending in the offset, at each of which is
+    /// a `br_if`.
+    pub hints: Vec<(u32, BranchHint)>,
     /// Size in bytes of the function that this one was translated from, or 0 if it was not translated. The
     /// budget of compilation is based on this size, not on the size of the translated code. It is not part of
     /// the function: the binary and text forms omit it, and comparison ignores it.
@@ -144,9 +148,9 @@ pub struct Func {
 
 impl PartialEq for Func {
     fn eq(&self, other: &Func) -> bool {
-        let Func { ty, locals, labels, code, lines, source_bytes: _ } = self;
-        (ty, locals, labels, code, lines)
-            == (&other.ty, &other.locals, &other.labels, &other.code, &other.lines)
+        let Func { ty, locals, labels, code, lines, hints, source_bytes: _ } = self;
+        (ty, locals, labels, code, lines, hints)
+            == (&other.ty, &other.locals, &other.labels, &other.code, &other.lines, &other.hints)
     }
 }
 
@@ -434,6 +438,12 @@ impl Func {
     /// The source line of the instruction at a code offset, if it is known.
     pub fn line_at(&self, offset: u32) -> Option<u32> {
         Some(self.place_at(offset)?.line)
+    }
+
+    /// The hint of the conditional branch at a code offset, if it has one.
+    pub fn hint_at(&self, offset: u32) -> Option<BranchHint> {
+        let at = self.hints.binary_search_by_key(&offset, |&(at, _)| at);
+        at.ok().map(|at| self.hints[at].1)
     }
 
     /// The number of the instruction `trap` at a code offset; `None` for any other place.

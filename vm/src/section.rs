@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::module::{EntityKind, ImportCall};
+use crate::module::{BranchHint, EntityKind, ImportCall};
 
 /// The first bytes of a binary module.
 pub const MAGIC: [u8; 4] = *b"\0svm";
@@ -82,6 +82,8 @@ tags! {
         15 Lines "source lines";
         /// Source places, with files and columns.
         16 Places "source places";
+        /// Which way conditional branches mostly go.
+        17 Hints "branch hints";
     }
 }
 
@@ -146,6 +148,23 @@ pub(crate) const fn func_import_tag(call: ImportCall) -> u8 {
         ImportCall::Ordinary => entity_tag(EntityKind::Func),
         ImportCall::Leaf => LEAF_FUNC,
         ImportCall::Cold => COLD_FUNC,
+    }
+}
+
+/// The byte that stands for a hint.
+pub(crate) const fn hint_tag(hint: BranchHint) -> u8 {
+    match hint {
+        BranchHint::Unlikely => 0,
+        BranchHint::Likely => 1,
+    }
+}
+
+/// The hint that a byte stands for.
+pub(crate) const fn tagged_hint(tag: u8) -> Option<BranchHint> {
+    match tag {
+        0 => Some(BranchHint::Unlikely),
+        1 => Some(BranchHint::Likely),
+        _ => None,
     }
 }
 

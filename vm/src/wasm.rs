@@ -3,15 +3,16 @@
 //! [`import`] validates a binary with wasmparser and translates it. `func` translates each function in one
 //! pass, on several threads on request; everything else maps one to one. The result is an ordinary
 //! [`Module`] with the same meaning. [`crate::verify()`] accepts it as long as it stays within our limits.
-//! Names and source lines are kept.
+//! Names, source lines and branch hints are kept.
 //!
 //! WebAssembly 2.0 with tail calls, extended constant expressions and wide arithmetic is supported. A module that needs
 //! another proposal is rejected, and the error names the proposal (`proposals`).
 
 use wasmparser::{
-    BinaryReader, BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems,
-    ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom,
-    Operator, Parser, Payload, RefType, TypeRef, ValidPayload, Validator, ValidatorResources,
+    BinaryReader, BinaryReaderError, BranchHintSectionReader, ConstExpr as WasmConstExpr, DataKind,
+    ElementItems, ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations,
+    FunctionBody, KnownCustom, Operator, Parser, Payload, RefType, TypeRef, ValidPayload,
+    Validator, ValidatorResources,
 };
 
 use crate::builder::{
@@ -24,11 +25,13 @@ use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
 use crate::verify::Proof;
 
-use lines::Lines;
+use hints::{HintCursor, Hints};
+use lines::{LineCursor, Lines};
 
 mod counts;
 mod emit;
 mod func;
+mod hints;
 mod lazy;
 mod lines;
 mod names;
@@ -174,21 +177,41 @@ struct Importer<'b> {
     code_start: u64,
     /// The line table of DWARF, empty if there is none.
     line_table: &'b [u8],
+    /// The section of branch hints, if one comes before the code.
+    branch_hints: Option<BranchHintSectionReader<'b>>,
+}
+
+/// What a module says about its code besides.
+#[derive(Debug, Default)]
+struct Remarks {
+    lines: Lines,
+    hints: Hints,
+}
+
+impl Remarks {
+    /// Returns cursors behind the function that ends at an offset, or 0 for one before all functions.
+    fn cursors_behind(&self, end: u64) -> (LineCursor<'_>, HintCursor<'_>) {
+        (self.lines.cursor_behind(end), self.hints.cursor_behind(end))
+    }
 }
 
 impl<'b> Importer<'b> {
     fn import(mut self, bytes: &'b [u8], options: Options) -> Result<(Module, Proof), Error> {
         let sections = self.sections(bytes);
         // Errors in the code take precedence over errors in later sections.
-        let lines = Lines::read(self.line_table, self.code_start, bytes.len());
         let bodies = std::mem::take(&mut self.bodies);
+        let hints = self.branch_hints.take().map(|section| Hints::read(section, &bodies));
+        let remarks = Remarks {
+            lines: Lines::read(self.line_table, self.code_start, bytes.len()),
+            hints: hints.unwrap_or_default(),
+        };
         self.check_locals(&bodies)?;
         let later = match options.is_lazy && sections.is_ok() {
             true => lazy::bodies(bytes, &self.types, &bodies, options),
             false => None,
         };
         let Some(later) = later else {
-            let proof = self.code(&bodies, &lines, options.is_parallel)?;
+            let proof = self.code(&bodies, &remarks, options.is_parallel)?;
             sections?;
             let mut module = self.module.finish()?;
             if let Some(section) = self.name_section {
@@ -203,7 +226,7 @@ impl<'b> Importer<'b> {
             module.names.module = names::of_module(section.clone());
         }
         let names = self.name_section.map(|section| section.range());
-        let funcs = later.into_funcs(bytes, self.types, lines, names);
+        let funcs = later.into_funcs(bytes, self.types, remarks, names);
         Ok((module, Proof { lazy: Some(funcs), ..Proof::default() }))
     }
 
@@ -220,8 +243,14 @@ impl<'b> Importer<'b> {
             }
             match payload {
                 Payload::CustomSection(section) => {
-                    if let KnownCustom::Name(_) = section.as_known() {
+                    let known = section.as_known();
+                    if let KnownCustom::Name(_) = known {
                         self.name_section = Some(section.data_reader());
+                    } else if let KnownCustom::BranchHints(hints) = known {
+                        let is_first = self.branch_hints.is_none();
+                        if is_first && self.code_start == 0 {
+                            self.branch_hints = Some(hints);
+                        }
                     } else if section.name() == ".debug_line" && self.line_table.is_empty() {
                         self.line_table = section.data();
                     }
@@ -256,7 +285,7 @@ impl<'b> Importer<'b> {
     fn code(
         &mut self,
         bodies: &[Body<'_>],
-        lines: &Lines,
+        remarks: &Remarks,
         is_parallel: bool,
     ) -> Result<Proof, Error> {
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
@@ -265,7 +294,7 @@ impl<'b> Importer<'b> {
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
             let range = parts[part].clone();
             let before = range.start.checked_sub(1).map_or(0, |i| bodies[i].1.range().end);
-            let mut lines = lines.cursor_behind(before);
+            let mut remarks = remarks.cursors_behind(before);
             let mut allocations = FuncValidatorAllocations::default();
             let (mut part, mut facts) = (FuncBatch::default(), Vec::with_capacity(range.len()));
             for (func, body) in &bodies[range] {
@@ -273,7 +302,7 @@ impl<'b> Importer<'b> {
                 let (index, ty) = (func.index, func.ty);
                 let validator = func.into_validator(allocations);
                 let translator = func::Translator::new(&self.types, validator, scratch);
-                let validator = translator.translate(ty, body, &mut lines)?;
+                let validator = translator.translate(ty, body, &mut remarks)?;
                 if let Some(limit) = scratch.emitter.exceeds() {
                     let rule = BuildRule::Limit(limit);
                     return Err(self.module.error_in(FuncId(index), rule).into());

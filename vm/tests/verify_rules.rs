@@ -182,6 +182,13 @@ fn broken() -> Vec<(Rule, Module)> {
             Rule::Lines,
             with(|m| m.funcs[0].lines = vec![(0, SourcePlace { column: 3, ..SourcePlace::NONE })]),
         ),
+        // At no branch, inside one, behind the code, twice, and out of order.
+        (Rule::Hints, with_hints(&[0])),
+        (Rule::Hints, with_hints(&[3])),
+        (Rule::Hints, with_hints(&[2, 5])),
+        (Rule::Hints, with_hints(&[2, 6, 10])),
+        (Rule::Hints, with_hints(&[2, 2])),
+        (Rule::Hints, with_hints(&[6, 2])),
         (Rule::Names, with(|m| m.names.traps = vec![(7, "a".into()), (7, "b".into())])),
         (Rule::Names, with(|m| m.names.traps = vec![(7, String::new())])),
         (Rule::Names, with(|m| m.names.files = vec![(1, "a".into()), (2, "a".into())])),
@@ -306,6 +313,30 @@ fn errors_name_function_and_offset() {
     let place = Place::Code { func: 0, name: Some("f".into()), offset: 2, line: None };
     assert_eq!(*error.place(), place);
     assert!(error.to_string().starts_with("function 0 `f` @0002: "), "{error}");
+}
+
+/// A function with branches at the offsets 2 and 6, and hints at some offsets.
+fn with_hints(offsets: &[u32]) -> Module {
+    let c = code().index(Op::LocalGet, 0).index(Op::BrIf, 0); // 0, 2
+    let c = c.index(Op::LocalGet, 0).index(Op::BrIf, 0); // 4, 6
+    let mut module = with_labels(c.index(Op::LocalGet, 0).op(Op::Return), &[(8, 0)]);
+    module.funcs[0].hints = offsets.iter().map(|&offset| (offset, BranchHint::Likely)).collect();
+    module
+}
+
+#[test]
+fn hints_at_branches_verify_and_others_are_named() {
+    verify(with_hints(&[2, 6])).expect("both are at branches");
+    verify(with_hints(&[6])).expect("it is at a branch");
+    let message = |offsets: &[u32]| verify(with_hints(offsets)).unwrap_err().to_string();
+    assert!(
+        message(&[2, 5]).starts_with("function 0 `f` @0005: the hint `likely` is not at a `br_if`"),
+        "{}",
+        message(&[2, 5])
+    );
+    let twice = message(&[2, 2]);
+    let expected = "function 0 `f` @0002: the hint `likely` follows one at @0002 (rule hints: ";
+    assert!(twice.starts_with(expected), "{twice}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod api;
 pub mod bytecode;
 pub mod cost;
 pub mod engines;
+pub mod roots;
 pub mod text;
 pub mod wasi;
 pub mod wasm;

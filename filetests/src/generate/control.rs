@@ -4,7 +4,7 @@
 
 use slotvm_bytecode::inst::write_br_table;
 use slotvm_bytecode::module::Label;
-use slotvm_bytecode::{FuncType, Imm, Op, ValType};
+use slotvm_bytecode::{BranchHint, FuncType, Imm, Op, ValType};
 
 use super::{Generator, MAIN, N_HOST_FUNCS};
 
@@ -71,6 +71,7 @@ impl Generator<'_> {
         def.locals = declared;
         def.labels = labels;
         def.code = std::mem::take(&mut self.code);
+        def.hints = std::mem::take(&mut self.hints);
     }
 
     /// The parameters, the counter, and general locals.
@@ -223,6 +224,17 @@ impl Generator<'_> {
         } else {
             self.condition();
         }
+        self.raw_br_if(target);
+    }
+
+    /// Emits a `br_if`, with a hint or without one.
+    fn raw_br_if(&mut self, target: usize) {
+        if self.has_hints {
+            let hint =
+                self.choices.pick(&[None, Some(BranchHint::Unlikely), Some(BranchHint::Likely)]);
+            let offset = self.code.len() as u32;
+            self.hints.extend(hint.map(|hint| (offset, hint)));
+        }
         self.raw(Op::BrIf, Imm::index(target as u32));
     }
 
@@ -241,7 +253,7 @@ impl Generator<'_> {
         self.count_down();
         self.raw(Op::I32Const, Imm::i32(0));
         self.raw(Op::I32LtS, Imm::NONE);
-        self.raw(Op::BrIf, Imm::index(next as u32));
+        self.raw_br_if(next);
     }
 
     /// Branches to the next block after too many calls that may recurse.
@@ -250,7 +262,7 @@ impl Generator<'_> {
         self.morph(&shapes[next]);
         self.raw(Op::GlobalGet, Imm::index(self.budget));
         self.raw(Op::I32Eqz, Imm::NONE);
-        self.raw(Op::BrIf, Imm::index(next as u32));
+        self.raw_br_if(next);
         self.raw(Op::GlobalGet, Imm::index(self.budget));
         self.raw(Op::I32Const, Imm::i32(1));
         self.raw(Op::I32Sub, Imm::NONE);

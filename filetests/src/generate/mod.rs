@@ -92,7 +92,9 @@ fn generate_as(bytes: &[u8], is_hot: bool) -> Case {
     // A byte that decides nothing else: other modules stay as they are.
     let shares_types = cut & 3 == 3;
     let refs = cut & 12 == 12;
-    let mut generator = Generator { shares_types, refs, ..Generator::new(choices, is_hot) };
+    let has_hints = cut & 48 == 48;
+    let mut generator =
+        Generator { shares_types, refs, has_hints, ..Generator::new(choices, is_hot) };
     generator.items();
     for func in 0..generator.n_funcs {
         generator.func(func);
@@ -212,6 +214,8 @@ struct Generator<'a> {
     shares_types: bool,
     /// Whether there are references into the embedder's heap.
     refs: bool,
+    /// Whether branches have hints, right or wrong.
+    has_hints: bool,
     /// Percentage of choices that may trap or never end.
     wildness: usize,
     /// Whether there are vectors.
@@ -238,6 +242,7 @@ struct Generator<'a> {
     /// The offset of the last label.
     block_start: u32,
     code: Vec<u8>,
+    hints: Vec<(u32, BranchHint)>,
 }
 
 impl<'a> Generator<'a> {
@@ -263,6 +268,7 @@ impl<'a> Generator<'a> {
             is_hot,
             shares_types: false,
             refs: false,
+            has_hints: false,
             wildness: 0,
             vectors: false,
             integers: false,
@@ -279,6 +285,7 @@ impl<'a> Generator<'a> {
             stack: Vec::new(),
             block_start: 0,
             code: Vec::new(),
+            hints: Vec::new(),
         }
     }
 

@@ -372,14 +372,14 @@ pub const FAULTS: &[Fault] = &[
         "        let may_change = !PLANTED && (ty.mutable || ty.ty == ValType::Ref);"),
     fault!(Engines, "jit/src/lower/control.rs",
         "The targets of a conditional branch get each other's operand of a phi.",
-        "        let (first, first_args) = self.edge_target(first);
-        let (second, second_args) = self.edge_target(second);" =>
+        "        let ((first, first_args), (second, second_args)) = (side(first), side(second));" =>
         "        let operands = self.func.edge_args(first).iter().zip(self.func.edge_args(second));
         let ty = |value| self.func.value_type(value);
         let exchanged = operands.into_iter().position(|(&a, &b)| PLANTED && a != b && ty(a) == ty(b));
-        let (first, mut first_args) = self.edge_target(first);
-        let (second, mut second_args) = self.edge_target(second);
-        if let Some(i) = exchanged {
+        let ((first, mut first_args), (second, mut second_args)) = (side(first), side(second));
+        if let Some(i) = exchanged
+            && i < first_args.len().min(second_args.len())
+        {
             std::mem::swap(&mut first_args[i], &mut second_args[i]);
         }"),
     fault!(Engines, "jit/src/lower/control.rs",

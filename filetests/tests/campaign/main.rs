@@ -95,6 +95,12 @@ fn api() {
 }
 
 #[test]
+fn roots() {
+    let input = |seed| random_bytes(seed, 40 + seed as usize % 300);
+    Target { name: "roots", input: &input, check: campaign::roots::check }.run_apart(2_000);
+}
+
+#[test]
 fn wasi() {
     let input = |seed| random_bytes(seed, 30 + seed as usize % 400);
     Target { name: "wasi", input: &input, check: campaign::wasi::check }.run_apart(150);

@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::{FuncType, ValType};
 use slotvm_runtime::native::LeafFn;
-use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId};
+use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId, RootMark};
 
 use crate::api::call::{FEW, first};
 use crate::api::caller::Caller;
@@ -57,10 +57,8 @@ impl HostFunc {
         f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
     ) -> HostFunc {
         let f = HostFn::new(move |call| {
-            let mark = call.store.root_mark();
-            let called = f(call);
-            call.store.end_roots(mark);
-            called
+            let own = HandlesOfCall::begin(call);
+            f(&mut *own.call)
         });
         HostFunc { ty, f }
     }
@@ -166,6 +164,26 @@ pub trait IntoFunc<T: 'static, Params, Results>: Send + Sync + 'static {
     /// Makes the function.
     #[doc(hidden)]
     fn into_func(self) -> HostFunc;
+}
+
+/// A call of a host function, with whose end the handles end that it makes: by a return or a panic.
+struct HandlesOfCall<'c, 's> {
+    call: &'c mut HostCall<'s>,
+    mark: RootMark,
+}
+
+impl<'c, 's> HandlesOfCall<'c, 's> {
+    #[inline]
+    fn begin(call: &'c mut HostCall<'s>) -> HandlesOfCall<'c, 's> {
+        HandlesOfCall { mark: call.store.root_mark(), call }
+    }
+}
+
+impl Drop for HandlesOfCall<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.call.store.end_roots(self.mark);
+    }
 }
 
 fn func_type<R: HostResults>(params: impl Into<Vec<ValType>>) -> FuncType {

@@ -13,6 +13,7 @@ use slotvm_bytecode::{Op, TrapCode};
 use slotvm_ssa::ir::entity::{Block, Edge, Inst};
 
 use super::Lowering;
+use super::cold_sides::ColdSides;
 use super::order::comes_first;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
@@ -52,15 +53,42 @@ impl Lowering<'_, '_> {
             (Some(taken), Some(other)) => (taken, other),
             _ => unreachable!("`br_if` has two targets"),
         };
+        let edge_aside = match self.func.branch_hint(inst) {
+            Some(_) => self.edge_aside(block),
+            None => None,
+        };
         let operand = self.operand(inst, 0);
         let (condition, first, second) = if comes_first(self.func, self.loops, other, taken) {
             (self.inverted_condition(operand), other, taken)
         } else {
             (self.condition(operand), taken, other)
         };
-        let (first, first_args) = self.edge_target(first);
-        let (second, second_args) = self.edge_target(second);
+        let aside = edge_aside.map(|edge| (edge, self.builder.create_block()));
+        let side = |edge| match aside {
+            Some((of, block)) if of == edge => (block, Vec::new()),
+            _ => self.edge_target(edge),
+        };
+        let ((first, first_args), (second, second_args)) = (side(first), side(second));
         self.builder.ins().brif(condition, first, &first_args, second, &second_args);
+        if let Some((edge, block)) = aside {
+            self.builder.set_cold_block(block);
+            self.builder.seal_block(block);
+            self.builder.switch_to_block(block);
+            let (target, args) = self.edge_target(edge);
+            self.builder.ins().jump(target, &args);
+        }
+    }
+
+    /// The rare edge of a branch with a hint, if it needs a block of its own. The first such branch of the function has its
+    /// cold sides found: functions without hints pay nothing for them.
+    fn edge_aside(&mut self, block: Block) -> Option<Edge> {
+        let (func, loops) = (self.func, self.loops);
+        if self.cold_sides.is_none() {
+            let sides = ColdSides::find(func, loops);
+            self.marking.restrict(func, loops, |it| !sides.has(Block(loops.header(it))));
+            self.cold_sides = Some(sides);
+        }
+        self.cold_sides.as_ref()?.edge_aside(func, loops, block)
     }
 
     fn lower_br_table(&mut self, block: Block, inst: Inst) {

@@ -36,6 +36,24 @@ impl Marking {
     pub(super) fn new(func: &Function, loops: &LoopForest) -> Marking {
         // A location that has the bit would be one with a mark.
         debug_assert!(func.locs.len() < MARK as usize, "there is room for the mark");
+        Marking::among(func, loops, |_| true)
+    }
+
+    /// The mark is to be in one of some loops, unless it has its place already.
+    pub(super) fn restrict(
+        &mut self,
+        func: &Function,
+        loops: &LoopForest,
+        may_be_hot: impl Fn(Loop) -> bool,
+    ) {
+        if let Marking::In(hottest) = *self
+            && !may_be_hot(hottest)
+        {
+            *self = Marking::among(func, loops, may_be_hot);
+        }
+    }
+
+    fn among(func: &Function, loops: &LoopForest, may_be_hot: impl Fn(Loop) -> bool) -> Marking {
         if loops.n_loops() == 0 {
             return Marking::Nowhere;
         }
@@ -46,8 +64,8 @@ impl Marking {
             }
         }
         let coldness = |it: &Loop| (u32::MAX - loops.depth(*it), n_insts[it.0 as usize]);
-        let hottest = loops.loops().min_by_key(coldness).expect("there is one");
-        Marking::In(hottest)
+        let hottest = loops.loops().filter(|&it| may_be_hot(it)).min_by_key(coldness);
+        hottest.map_or(Marking::Nowhere, Marking::In)
     }
 
     /// The mark of an instruction of a block, or 0. Blocks come in reverse postorder.

@@ -19,6 +19,7 @@ mod bulk;
 mod calls;
 mod checks;
 pub(crate) mod cold;
+mod cold_sides;
 mod conditions;
 mod control;
 mod counts;
@@ -64,6 +65,7 @@ use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
 use cold::ColdCalls;
+use cold_sides::{ColdSides, is_never_left};
 use conditions::Conditions;
 use exits::CodeExits;
 use memo::Memo;
@@ -294,6 +296,8 @@ struct Lowering<'a, 'f> {
     block_of: Vec<Block>,
     loops: &'a LoopForest,
     marking: hot_loop::Marking,
+    /// What hints make cold, from the first branch with a hint on. No block before it is cold.
+    cold_sides: Option<ColdSides>,
     n_imported_globals: u32,
     memo: Memo,
     conditions: Conditions,
@@ -351,6 +355,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             block_of: Vec::new(),
             loops,
             marking: hot_loop::Marking::new(func, loops),
+            cold_sides: None,
             n_imported_globals: n_imported_globals(module),
             memo: Memo::default(),
             conditions: Conditions::find(func),
@@ -402,9 +407,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
             self.start_entry(clif_block);
             return;
         }
-        let never_ends =
-            self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last));
-        if never_ends || self.calls_rarely(block) {
+        let is_cold = self.is_on_cold_side(block);
+        if is_cold || is_never_left(self.func, block) || self.calls_rarely(block) {
             self.builder.set_cold_block(clif_block);
         }
         for &param in self.func.params(block) {
@@ -414,10 +418,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
         }
     }
 
-    /// Whether a terminator only traps, or leaves for a block that has never run.
-    fn is_never_left(&self, terminator: Inst) -> bool {
-        let opcode = self.func.opcode(terminator);
-        matches!(opcode, Opcode::Op(Op::Unreachable | Op::Trap) | Opcode::Ir(IrOp::Exit))
+    /// Whether hints say that a block rarely runs.
+    fn is_on_cold_side(&self, block: Block) -> bool {
+        self.cold_sides.as_ref().is_some_and(|sides| sides.has(block))
     }
 
     fn start_entry(&mut self, entry: ir::Block) {
@@ -506,7 +509,10 @@ impl<'a, 'f> Lowering<'a, 'f> {
     }
 
     fn locate(&mut self, block: Block, inst: Inst) {
-        let mark = self.marking.mark(self.loops, block, self.func.opcode(inst));
+        let mark = match self.is_on_cold_side(block) {
+            false => self.marking.mark(self.loops, block, self.func.opcode(inst)),
+            true => 0,
+        };
         self.builder.set_srcloc(SourceLoc::new(self.func.loc(inst).0 | mark));
     }
 

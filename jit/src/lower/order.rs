@@ -33,7 +33,7 @@ impl Sealing {
 
 /// Maximum number of loops examined around a branch. If both targets lie outside this many loops, their
 /// order matters little; the limit keeps deep nests from costing quadratic time.
-const LOOPS_LOOKED_AT_MAX: usize = 16;
+pub(super) const LOOPS_LOOKED_AT_MAX: usize = 16;
 
 /// The loops of a function.
 pub(crate) fn find_loops(func: &Function) -> LoopForest {

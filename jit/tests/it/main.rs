@@ -5,6 +5,7 @@ mod alone;
 mod api;
 mod backtraces;
 mod bounds;
+mod branch_hints;
 mod builds;
 mod cells;
 mod cold;

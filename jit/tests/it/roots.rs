@@ -473,3 +473,52 @@ fn a_poll_that_is_not_due_neither_writes_nor_reads_references() {
     assert!(numbers > 0, "polls read the epoch");
     assert_eq!(references, numbers);
 }
+
+#[test]
+fn handles_end_with_a_call_that_panics() {
+    for kind in kinds(|_| {}) {
+        let module = Module::from_text(
+            &kind.engine,
+            r#"import "env" "keep" func keep(ref)
+            export "run" func run
+            func run(object: ref) { local.get object call keep return }"#,
+        )
+        .unwrap();
+        let mut store = Store::new(&kind.engine, None);
+        let keep = |mut caller: Caller<'_, Option<Rooted>>, object: Option<Rooted>| {
+            *caller.data_mut() = object;
+            assert!(object.is_none(), "planned");
+        };
+        let keep = Func::wrap(&mut store, keep).unwrap();
+        let instance = Instance::new(&mut store, &module, &[keep.into()]).unwrap();
+        let run = instance.get_typed_func::<Option<Rooted>, ()>(&store, "run").unwrap();
+        let object = Rooted::new(&mut store, 10);
+        for _ in 0..3 {
+            let called = std::panic::AssertUnwindSafe(|| run.call(&mut store, Some(object)));
+            assert!(std::panic::catch_unwind(called).is_err(), "{kind}");
+            let kept = store.data().unwrap();
+            let read = std::panic::AssertUnwindSafe(|| kept.bits(&store));
+            assert!(std::panic::catch_unwind(read).is_err(), "{kind}: the call has ended");
+        }
+        let mut n_roots = 0;
+        store.visit_roots(|_| n_roots += 1).unwrap();
+        assert_eq!(n_roots, 1, "{kind}");
+        run.call(&mut store, None).unwrap();
+    }
+}
+
+#[test]
+fn handles_go_with_their_store_wherever_it_is_moved() {
+    let engine = Engine::default();
+    let (mut a, mut b) = (Store::new(&engine, 'a'), Store::new(&engine, 'b'));
+    let (of_a, of_b) = (Rooted::new(&mut a, 2), Rooted::new(&mut b, 4));
+    std::mem::swap(&mut a, &mut b);
+    assert_eq!((of_a.bits(&b), of_b.bits(&a)), (2, 4));
+    let mut scope = RootScope::new(&mut a);
+    let inner = Rooted::new(&mut scope, 6);
+    let read = std::panic::AssertUnwindSafe(|| of_a.bits(&scope));
+    assert!(std::panic::catch_unwind(read).is_err(), "it is of the other store");
+    drop(scope);
+    let read = std::panic::AssertUnwindSafe(|| inner.bits(&b));
+    assert!(std::panic::catch_unwind(read).is_err(), "it is of the other store, and has ended");
+}

@@ -282,6 +282,8 @@ impl<'f> Editor<'f> {
         assert_eq!(self.src(edge), block, "{edge} leaves another block");
         let terminator = *self.insts(block).last().expect("a block has a terminator");
         self.f.ops[terminator.index()] = Opcode::Op(Op::Br);
+        // The hint of the branch goes with it.
+        self.f.imms[terminator.index()] = Imm::NONE;
         self.f.operands[terminator.index()].1 = 0;
         for dropped in self.out_edges(block).filter(|&other| other != edge) {
             self.count_in_edge(self.dst(dropped), false);

@@ -475,6 +475,9 @@ impl Printer<'_> {
             }
             self.target(edge)?;
         }
+        if let Some(hint) = self.f.branch_hint(inst) {
+            write!(self.out, " {}", hint.name())?;
+        }
         Ok(())
     }
 

@@ -22,7 +22,7 @@
 //! 10. `opcode-of-ir`: an operation is one that the IR has: it neither shuffles operands nor accesses a
 //!     local by its bytecode number.
 //! 11. `immediates`: what immediates name exists: functions, types, globals (mutable where written),
-//!     tables, segments, memory 0, slots.
+//!     tables, segments, memory 0, slots. That of a `br_if` is a hint or none.
 //! 12. `operand-types`: an instruction has the operands that its operation takes, of their types.
 //! 13. `result-types`: an instruction has the results of its operation, of their types.
 //! 14. `return-types`: `return` and the tail calls return the results of the function's type.

@@ -17,6 +17,7 @@
 //!   x86 back end undoes such conversions (`X86CmovConversion`).
 //! * A branch stays if its condition takes the same turns again after few rounds of a loop, as `i % 4 == 0` does
 //!   (`counters`).
+//! * A branch with a hint stays: the hint says that it is predicted.
 //! * A branch that leaves a loop or continues one on one side only has no join, so it stays.
 //!
 //! Arms with effects stay, charges of fuel above all, so nothing that a program can observe changes. Each block is
@@ -121,7 +122,8 @@ impl Converter<'_, '_> {
     /// The branch at the end of a block, if it is to be converted.
     fn branch(&mut self, block: Block) -> Option<Branch> {
         let &terminator = self.editor.insts(block).last()?;
-        if self.editor.func().opcode(terminator) != Opcode::Op(Op::BrIf) {
+        let f = self.editor.func();
+        if f.opcode(terminator) != Opcode::Op(Op::BrIf) || f.branch_hint(terminator).is_some() {
             return None;
         }
         let mut edges = self.editor.out_edges(block);

@@ -3,7 +3,8 @@
 //! Relies on slot form, and guarantees it: it only marks slots ([`SlotData::kept`](crate::ir::SlotData::kept)), which
 //! [promotion](mod@crate::construction::promote) then leaves alone. The decision is made from counts, loop by loop:
 //! 1. `frequencies` estimates how often each block runs: a loop goes round `ROUNDS` times, and a branch goes each way
-//!    equally often, except that one of `ROUNDS` leaves a loop.
+//!    equally often, except that one of `ROUNDS` leaves a loop, and one of `UNLIKELY_ROUNDS` goes where a hint says that few
+//!    do.
 //! 2. A slot in memory *costs* the frequencies of the blocks that read or write it.
 //! 3. The values of a loop are the slots that are live on entry to its header. If the loop calls, they live across the
 //!    call. If there are more of them than registers that calls preserve, the cheapest stay in memory, as long as they
@@ -61,6 +62,8 @@ impl Default for PreservedRegisters {
 
 /// The estimated rounds of a loop. What other values do: docs/decisions.md, "Constants of the tiers".
 const ROUNDS: f32 = 8.0;
+/// The number of times that a branch with a hint runs for each time that it goes the other way.
+const UNLIKELY_ROUNDS: f32 = 64.0;
 /// The maximum cost of a slot that stays in memory, in accesses for each round of the loop.
 const SLOT_COST_MAX: f32 = 0.5;
 /// The greatest frequency. Deeper nests are all the same.
@@ -179,8 +182,11 @@ fn frequencies(f: &Function, loops: &LoopForest) -> Vec<f32> {
         targets.sort_unstable();
         targets.dedup();
         let innermost = loops.innermost(block.0);
+        let unlikely = f.unlikely_edge(block).map(|edge| f.edge_dst(edge));
         let share = |target: Block| match innermost {
+            // How often a loop is left follows from its rounds, not from a hint.
             Some(of) if !loops.contains(of, target.0) => 1.0 / ROUNDS,
+            _ if unlikely == Some(target) => 1.0 / UNLIKELY_ROUNDS,
             _ => 1.0,
         };
         let shares: f32 = targets.iter().map(|&target| share(target)).sum();

@@ -177,7 +177,10 @@ impl<'f> Writer<'f, '_> {
                     self.inverted(items[n_before]);
                 }
                 let label = self.label(to);
-                self.code.br_if(label);
+                let hint = self.f.branch_hint(terminator);
+                let inverts = leave.is_inverted();
+                let hint = hint.map(|hint| if inverts { hint.inverted() } else { hint });
+                self.code.br_if_hinted(label, hint);
                 if let Some(other) = other {
                     let label = self.label(other);
                     self.code.br(label);

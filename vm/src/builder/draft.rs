@@ -6,7 +6,7 @@
 use crate::inst::write_op;
 use crate::leb;
 use crate::limits;
-use crate::module::{Func, Label, SourcePlace};
+use crate::module::{BranchHint, Func, Label, SourcePlace};
 use crate::op::Op;
 use crate::stacks::StackId;
 
@@ -25,6 +25,7 @@ pub(crate) struct Draft {
     /// The code offsets of bound labels with their stacks, each offset once, in ascending order.
     bound: Vec<(u32, StackId)>,
     lines: Vec<(u32, SourcePlace)>,
+    hints: Vec<(u32, BranchHint)>,
 }
 
 impl Draft {
@@ -36,6 +37,7 @@ impl Draft {
         self.numbers.clear();
         self.bound.clear();
         self.lines.clear();
+        self.hints.clear();
     }
 
     /// The number of bytes so far.
@@ -70,6 +72,11 @@ impl Draft {
     pub(crate) fn branch(&mut self, op: Op, label: LabelId) {
         write_op(&mut self.code, op);
         self.label_uses.push((self.offset(), label));
+    }
+
+    /// Sets the hint of the conditional branch that is written next.
+    pub(crate) fn hint(&mut self, hint: BranchHint) {
+        self.hints.push((self.offset(), hint));
     }
 
     /// Writes a `br_keep`, which takes along the topmost `n` operands.
@@ -128,16 +135,20 @@ impl Draft {
         let mut code = Vec::with_capacity(self.code.len() + self.label_uses.len());
         let mut labels = Vec::with_capacity(self.bound.len());
         let mut lines = Vec::with_capacity(self.lines.len());
+        let mut hints = Vec::with_capacity(self.hints.len());
         let mut uses = self.label_uses.iter().peekable();
         let mut bound = self.bound.iter().peekable();
         let mut of_lines = self.lines.iter().peekable();
+        let mut of_hints = self.hints.iter().peekable();
         let mut marks = marks.peekable();
         let mut copied = 0;
         loop {
             let next_use = uses.peek().map(|&&(place, _)| place);
             let places = [bound.peek().map(|&&(p, _)| p), of_lines.peek().map(|&&(p, _)| p)];
             let mark = marks.peek().map(|place| **place);
-            let Some(place) = places.into_iter().chain([next_use, mark]).flatten().min() else {
+            let next_hint = of_hints.peek().map(|&&(place, _)| place);
+            let others = [next_use, mark, next_hint];
+            let Some(place) = places.into_iter().chain(others).flatten().min() else {
                 break;
             };
             code.extend_from_slice(&self.code[copied..place as usize]);
@@ -152,6 +163,9 @@ impl Draft {
             if let Some(&(_, source)) = of_lines.next_if(|&&(p, _)| p == place) {
                 lines.push((offset, source));
             }
+            if let Some(&(_, hint)) = of_hints.next_if(|&&(p, _)| p == place) {
+                hints.push((offset, hint));
+            }
             while let Some(mark) = marks.next_if(|mark| **mark == place) {
                 *mark = offset;
             }
@@ -159,6 +173,6 @@ impl Draft {
         code.extend_from_slice(&self.code[copied..]);
         // A line set after the last instruction has no instruction.
         lines.retain(|&(offset, _)| (offset as usize) < code.len());
-        Func { labels, code, lines, ..Func::default() }
+        Func { labels, code, lines, hints, ..Func::default() }
     }
 }

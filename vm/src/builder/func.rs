@@ -11,7 +11,7 @@ use super::{
 };
 use crate::inst::{Imm, check_lane, write_inst, write_vector};
 use crate::limits;
-use crate::module::{Func, SourcePlace};
+use crate::module::{BranchHint, Func, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::stacks::{StackId, Stacks};
 use crate::types::{FuncType, ValType};
@@ -426,8 +426,16 @@ impl<'m> FunctionBuilder<'m> {
 
     /// Emits `br_if`.
     pub fn br_if(&mut self, label: LabelId) -> &mut Self {
+        self.br_if_hinted(label, None)
+    }
+
+    /// Emits `br_if`, with a hint whether it is mostly taken.
+    pub fn br_if_hinted(&mut self, label: LabelId, hint: Option<BranchHint>) -> &mut Self {
         self.emit(Some(Op::BrIf), |f| {
             f.apply_branch(Op::BrIf, label, 0)?;
+            if let Some(hint) = hint {
+                f.draft.hint(hint);
+            }
             f.draft.branch(Op::BrIf, label);
             Ok(())
         })

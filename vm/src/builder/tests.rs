@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::inst::{CodeReader, Imm, Inst, labels};
-use crate::module::{Shape, ShapeId, SourcePlace};
+use crate::module::{BranchHint, Shape, ShapeId, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType::{ExternRef, F64, FuncRef, I32, I64};
 use crate::verify;
@@ -306,6 +306,18 @@ fn lines_behind_the_code_and_repeated_ones_vanish() {
         f.line(0).ret().line(9);
     });
     assert_eq!(module.funcs[0].lines, [(0, SourcePlace::line(2)), (3, SourcePlace::NONE)]);
+}
+
+#[test]
+fn hints_stand_at_their_branches() {
+    let module = accept(&[], |f| {
+        let (n, top, out) = (f.local(I32), f.label(), f.label());
+        f.bind(top).local_get(n).br_if_hinted(out, Some(BranchHint::Unlikely));
+        f.local_get(n).br_if(out).local_get(n).br_if_hinted(top, Some(BranchHint::Likely));
+        f.local_get(n).br_if_hinted(top, None).bind(out).ret();
+    });
+    let hints = [(2, BranchHint::Unlikely), (10, BranchHint::Likely)];
+    assert_eq!(module.funcs[0].hints, hints);
 }
 
 #[test]

@@ -40,7 +40,7 @@ rules! {
     Count "count" "A list has no more entries than fit in the bytes left.";
     SectionId "section-id" "A section, or part of the names, has a known id.";
     SectionOrder "section-order" "Sections, and parts of the names, are strictly ascending in their id.";
-    SectionEmpty "section-empty" "Empty sections, parts of the names, and lists of names and lines are left out.";
+    SectionEmpty "section-empty" "Empty sections, parts of the names, and lists of names, lines and hints are left out.";
     Length "length" "Contents have exactly the length stated before them.";
     TypeCode "type-code" "A type has a known code.";
     Tag "tag" "A flag, kind or mode has a defined value.";
@@ -50,6 +50,7 @@ rules! {
     LineRuns "line-runs" "Neighbouring entries of a line table have different lines, files or columns.";
     LineSection "line-section" "A module has one section of source places or lines: that of places if one of them has a file or a column.";
     LineFunc "line-func" "Source lines belong to a function that the module defines.";
+    HintFunc "hint-func" "Branch hints belong to a function that the module defines.";
     CodeCount "code-count" "The code section has one entry for each function of the functions section.";
 }
 

@@ -11,7 +11,7 @@ use super::space::{Space, SpaceKind};
 use super::{literal, words};
 use crate::inst::{Imm, check_lane};
 use crate::limits;
-use crate::module::{Func, ShapeId, SourcePlace};
+use crate::module::{BranchHint, Func, ShapeId, SourcePlace};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType;
 
@@ -116,12 +116,17 @@ impl<'s> Parser<'s> {
         }
         if self.cursor.take_word(".line") {
             let line = self.source_place()?;
-            let place = match self.cursor.take_word("at") {
-                true => Place::Offset(self.cursor.number("a code offset")?),
-                false => Place::Inst(self.pending.insts.len()),
-            };
+            let place = self.place()?;
             body.pending.lines.push((place, line));
             return Ok(());
+        }
+        for (word, hint) in [(".likely", BranchHint::Likely), (".unlikely", BranchHint::Unlikely)] {
+            if self.cursor.take_word(word) {
+                let token = self.cursor.last();
+                let place = self.place()?;
+                body.pending.hints.push((place, hint, token));
+                return Ok(());
+            }
         }
         if self.cursor.take_word("label") {
             let name = self.cursor.entity("a label")?;
@@ -132,6 +137,14 @@ impl<'s> Parser<'s> {
             return self.label(body, name, place);
         }
         self.inst(Some(body))
+    }
+
+    /// `at` and a code offset, or the place of the next instruction.
+    fn place(&mut self) -> Parse<Place> {
+        Ok(match self.cursor.take_word("at") {
+            true => Place::Offset(self.cursor.number("a code offset")?),
+            false => Place::Inst(self.pending.insts.len()),
+        })
     }
 
     /// `line[:column][, file]`.

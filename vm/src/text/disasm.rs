@@ -7,7 +7,7 @@ use super::name_table::NameTable;
 use super::print::{PrintError, PrintOptions, Printer, write_inner_names, write_separator};
 use crate::inst::{CodeReader, Imm, Inst, labels, vector};
 use crate::module::{Func, ShapeId, names_of};
-use crate::op::ImmKind;
+use crate::op::{ImmKind, Op};
 use crate::types::ValType;
 
 /// A function whose instructions can be printed.
@@ -84,7 +84,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         self.write_locals(out, body);
         let mut marks = Marks::new(self, body);
         self.for_each_inst(|offset, inst| {
-            marks.write_up_to(out, offset);
+            marks.write_up_to(out, offset, inst.op == Op::BrIf);
             let start = out.len();
             out.push_str("  ");
             self.write_inst(out, &body.code, inst);
@@ -353,21 +353,22 @@ impl LocalLine<'_> {
     }
 }
 
-/// Labels and source lines not yet printed.
+/// Labels, source lines and branch hints not yet printed.
 struct Marks<'a, 'p, 'm> {
     printer: &'a FuncPrinter<'p, 'm>,
     body: &'m Func,
     next_label: usize,
     next_line: usize,
+    next_hint: usize,
 }
 
 impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
     fn new(printer: &'a FuncPrinter<'p, 'm>, body: &'m Func) -> Marks<'a, 'p, 'm> {
-        Marks { printer, body, next_label: 0, next_line: 0 }
+        Marks { printer, body, next_label: 0, next_line: 0, next_hint: 0 }
     }
 
-    /// Prints the labels and lines at or before an instruction.
-    fn write_up_to(&mut self, out: &mut String, offset: u32) {
+    /// Prints the labels, lines and hints at or before an instruction.
+    fn write_up_to(&mut self, out: &mut String, offset: u32, is_br_if: bool) {
         while let Some(label) = self.body.labels.get(self.next_label)
             && label.offset <= offset
         {
@@ -378,9 +379,14 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         {
             self.write_line(out, start == offset);
         }
+        while let Some(&(at, _)) = self.body.hints.get(self.next_hint)
+            && at <= offset
+        {
+            self.write_hint(out, at == offset && is_br_if);
+        }
     }
 
-    /// Prints the remaining labels and lines at the end of the code.
+    /// Prints the remaining labels, lines and hints at the end of the code.
     fn write_rest(&mut self, out: &mut String) {
         let end = self.body.code.len();
         while let Some(label) = self.body.labels.get(self.next_label) {
@@ -388,6 +394,9 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         }
         while let Some(&(start, _)) = self.body.lines.get(self.next_line) {
             self.write_line(out, start as usize == end);
+        }
+        while self.next_hint < self.body.hints.len() {
+            self.write_hint(out, false);
         }
     }
 
@@ -402,6 +411,17 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         self.printer.write_shape(out, label.shape);
         out.push_str(":\n");
         self.next_label += 1;
+    }
+
+    /// Prints the next branch hint, with its offset if the next instruction is not its branch.
+    fn write_hint(&mut self, out: &mut String, is_here: bool) {
+        let (offset, hint) = self.body.hints[self.next_hint];
+        let _ = write!(out, "  .{}", hint.name());
+        if !is_here {
+            let _ = write!(out, " at {offset}");
+        }
+        out.push('\n');
+        self.next_hint += 1;
     }
 
     /// Prints the next source line, with its offset if that is not here or if the assembler would merge it

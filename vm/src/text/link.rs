@@ -11,7 +11,7 @@ use super::space::SpaceKind;
 use crate::inst::{Imm, MEMORY_END, write_br_table, write_inst, write_vector};
 use crate::limits;
 use crate::module::{ConstExpr, ElemItems, Label, SegmentMode, SourcePlace};
-use crate::op::ImmKind;
+use crate::op::{ImmKind, Op};
 
 impl Parser<'_> {
     /// Resolves and encodes everything that is pending. Problems may remain.
@@ -83,9 +83,21 @@ impl Parser<'_> {
                 add_line(&mut lines, offset, SourcePlace::line(inst.token.line));
             }
         }
+        let mut hints = Vec::with_capacity(func.hints.len());
+        for &(place, hint, token) in &func.hints {
+            if let Place::Inst(inst) = place
+                && !(func.insts.contains(&inst) && pending.insts[inst].op == Op::BrIf)
+            {
+                let message = format!("expected `br_if` after `.{}`", hint.name());
+                self.problems.push(self.cursor.problem(token, message));
+                return;
+            }
+            hints.push((offset_of(place), hint));
+        }
         let target = &mut self.module.funcs[index];
         target.labels = func.labels.iter().map(label).collect();
         target.lines = lines;
+        target.hints = hints;
         target.code = code;
     }
 

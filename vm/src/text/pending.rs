@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cursor::Ref;
 use super::lexer::Token;
 use crate::inst::Imm;
-use crate::module::{ShapeId, SourcePlace};
+use crate::module::{BranchHint, ShapeId, SourcePlace};
 use crate::op::Op;
 
 /// Work left after all items have been parsed.
@@ -67,6 +67,8 @@ pub(super) struct PendingFunc {
     pub(super) labels: Vec<PendingLabel>,
     /// `.line` directives.
     pub(super) lines: Vec<(Place, SourcePlace)>,
+    /// `.likely` and `.unlikely` directives, with the word in the text.
+    pub(super) hints: Vec<(Place, BranchHint, Token)>,
     /// The function's name in the text.
     pub(super) name: Token,
 }
@@ -74,7 +76,13 @@ pub(super) struct PendingFunc {
 impl PendingFunc {
     /// Creates a body that starts at this instruction.
     pub(super) fn new(start: usize, name: Token) -> PendingFunc {
-        PendingFunc { insts: start..start, labels: Vec::new(), lines: Vec::new(), name }
+        PendingFunc {
+            insts: start..start,
+            labels: Vec::new(),
+            lines: Vec::new(),
+            hints: Vec::new(),
+            name,
+        }
     }
 }
 

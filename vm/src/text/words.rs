@@ -25,7 +25,8 @@ pub(super) const ITEMS: [&str; 14] = [
 ];
 
 /// The other reserved words, besides mnemonics and type names.
-const OTHERS: [&str; 8] = ["local", "label", "mut", "at", "declared", "nan", "inf", ".line"];
+const OTHERS: [&str; 10] =
+    ["local", "label", "mut", "at", "declared", "nan", "inf", ".line", ".likely", ".unlikely"];
 
 /// The meaning of a reserved word.
 #[derive(Copy, Clone, PartialEq, Eq)]

@@ -54,6 +54,7 @@ rules! {
     ShapeUnique "shape-unique" "No shape is in the table twice.";
     Names "names" "Names are sorted by index, belong to existing entities, are not empty, and are unique in their index space.";
     Lines "lines" "Line entries are strictly ascending in code offset and inside the code, and neighbours have different places. An entry without a line has no file and no column.";
+    Hints "hints" "Branch hints are strictly ascending in code offset, and at each of these offsets is a `br_if`.";
     Inst "inst" "The code is a sequence of instructions.";
     LabelOrder "label-order" "Labels are strictly ascending in code offset and inside the code.";
     LabelBoundary "label-boundary" "A label marks the start of an instruction.";

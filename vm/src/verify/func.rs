@@ -129,8 +129,10 @@ impl<'m> Checker<'m, '_> {
     fn check(mut self) -> Check<Body> {
         self.check_lines()?;
         self.check_labels()?;
+        self.check_hints()?;
         let def = self.def;
         let mut reader = CodeReader::new(&def.code, 0);
+        let mut hints = def.hints.iter().peekable();
         let mut falls_in = true;
         while !reader.is_at_end() {
             self.offset = reader.offset();
@@ -141,12 +143,20 @@ impl<'m> Checker<'m, '_> {
             falls_in = true;
             if inst.op.is_terminator() {
                 falls_in = inst.op == Op::BrIf;
+                if falls_in {
+                    hints.next_if(|&&(offset, _)| offset == self.offset);
+                }
                 self.end_block(reader.offset());
             }
         }
         self.offset = reader.offset();
         if falls_in {
             return Err(self.error(Rule::CodeEnd, "control runs off the end of the code".into()));
+        }
+        if let Some(&&(offset, hint)) = hints.peek() {
+            self.offset = offset;
+            let detail = format!("the hint `{}` is not at a `br_if`", hint.name());
+            return Err(self.error(Rule::Hints, detail));
         }
         if let Some(label) = def.labels.get(self.scratch.blocks.n_labels()) {
             self.offset = label.offset;
@@ -169,6 +179,19 @@ impl<'m> Checker<'m, '_> {
                 return Err(self.error(Rule::Lines, "file or column without a line".into()));
             }
             previous = Some((offset, place));
+        }
+        Ok(())
+    }
+
+    /// Checks the order of hints. Where branches are is not known yet.
+    fn check_hints(&mut self) -> Check {
+        for pair in self.def.hints.windows(2) {
+            let [(before, _), (offset, hint)] = pair else { unreachable!("there are two") };
+            if before >= offset {
+                self.offset = *offset;
+                let detail = format!("the hint `{}` follows one at @{before:04x}", hint.name());
+                return Err(self.error(Rule::Hints, detail));
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use wasmparser::{FuncValidator, ValidatorResources};
 use super::val_type;
 use crate::builder::{Draft, LabelId};
 use crate::inst::{Imm, write_inst, write_vector};
-use crate::module::{Func, ShapeId, SourcePlace};
+use crate::module::{BranchHint, Func, ShapeId, SourcePlace};
 use crate::op::Op;
 use crate::stacks::{StackId, Stacks};
 use crate::types::ValType;
@@ -127,7 +127,10 @@ impl Emitter {
         self.end();
     }
 
-    pub(super) fn br_if(&mut self, label: LabelId) {
+    pub(super) fn br_if(&mut self, label: LabelId, hint: Option<BranchHint>) {
+        if let Some(hint) = hint {
+            self.draft.hint(hint);
+        }
         self.draft.branch(Op::BrIf, label);
         self.blocks.inst();
         self.blocks.branch(label.0);

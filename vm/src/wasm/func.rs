@@ -14,12 +14,13 @@ use std::collections::HashMap;
 use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, ValidatorResources};
 
 use super::emit::Emitter;
+use super::hints::HintCursor;
 use super::lines::LineCursor;
 use super::{Error, Types, ops};
 use crate::builder::LabelId;
 use crate::inst::Imm;
 use crate::limits;
-use crate::module::Func;
+use crate::module::{BranchHint, Func};
 use crate::op::Op;
 use crate::stacks::StackId;
 use crate::types::ValType;
@@ -111,6 +112,8 @@ pub(super) struct Translator<'t> {
     scratch: &'t mut Scratch,
     /// The number of blocks that are open in unreachable code.
     n_unreachable: u32,
+    /// The hint of the branch being translated.
+    hint: Option<BranchHint>,
 }
 
 impl<'t> Translator<'t> {
@@ -125,7 +128,7 @@ impl<'t> Translator<'t> {
         scratch.pending.clear();
         scratch.locals.clear();
         scratch.declared.clear();
-        Translator { types, validator, scratch, n_unreachable: 0 }
+        Translator { types, validator, scratch, n_unreachable: 0, hint: None }
     }
 
     /// Validates and translates a body of type `ty` of the module, which [`Scratch::finish`] returns. Returns the
@@ -134,7 +137,7 @@ impl<'t> Translator<'t> {
         mut self,
         ty: u32,
         body: &FunctionBody<'_>,
-        lines: &mut LineCursor<'_>,
+        (lines, hints): &mut (LineCursor<'_>, HintCursor<'_>),
     ) -> Result<FuncValidator<ValidatorResources>, Error> {
         self.locals(ty, body)?;
         self.open_at(0, BlockKind::Block, BlockType::FuncType(ty));
@@ -154,6 +157,9 @@ impl<'t> Translator<'t> {
             self.validator.op(offset, &operator)?;
             if let Some(line) = lines.at(offset) {
                 self.scratch.emitter.line(line);
+            }
+            if let Operator::If { .. } | Operator::BrIf { .. } = operator {
+                self.hint = hints.at(offset);
             }
             self.operator(&operator)?;
         }
@@ -220,7 +226,8 @@ impl<'t> Translator<'t> {
             Operator::If { blockty } => {
                 let other = emitter.label();
                 emitter.inst(Op::I32Eqz, Imm::NONE);
-                emitter.br_if(other);
+                // It branches where the `if` does not take its first arm.
+                emitter.br_if(other, self.hint.map(BranchHint::inverted));
                 emitter.set_depth(depth, 0);
                 self.open(BlockKind::If(other), blockty);
             }
@@ -230,7 +237,7 @@ impl<'t> Translator<'t> {
             Operator::BrIf { relative_depth } => {
                 let label = self.conditional_target(relative_depth);
                 let emitter = &mut self.scratch.emitter;
-                emitter.br_if(label);
+                emitter.br_if(label, self.hint);
                 emitter.set_depth(depth, 0);
             }
             Operator::BrTable { ref targets } => self.br_table(targets)?,

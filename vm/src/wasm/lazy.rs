@@ -9,8 +9,7 @@ use wasmparser::{
 };
 
 use super::func::{Scratch, Translator, source_bytes};
-use super::lines::Lines;
-use super::{Body, Options, Types, names, proposals};
+use super::{Body, Options, Remarks, Types, names, proposals};
 
 use crate::limits;
 use crate::module::Names;
@@ -184,11 +183,11 @@ impl Bodies {
         self,
         module: &[u8],
         types: Types,
-        lines: Lines,
+        remarks: Remarks,
         names: Option<Range<u64>>,
     ) -> LazyFuncs {
         let names = names.map(|range| (Bytes::new(module, range.clone()), range));
-        LazyFuncs::new(self.ranges.len(), Box::new(Module { bodies: self, types, lines, names }))
+        LazyFuncs::new(self.ranges.len(), Box::new(Module { bodies: self, types, remarks, names }))
     }
 }
 
@@ -196,24 +195,24 @@ impl Bodies {
 struct Module {
     bodies: Bodies,
     types: Types,
-    lines: Lines,
+    remarks: Remarks,
     /// The name section.
     names: Option<(Bytes, Range<u64>)>,
 }
 
 impl Source for Module {
     fn func(&self, place: usize) -> Made {
-        let Module { bodies, types, lines, .. } = self;
+        let Module { bodies, types, remarks, .. } = self;
         let index = bodies.n_imported + place as u32;
         let ty = types.funcs[index as usize];
         let resources = bodies.resources.clone().expect("there are functions");
         let validator = FuncToValidate { resources, index, ty, features: FEATURES }
             .into_validator(FuncValidatorAllocations::default());
         let before = place.checked_sub(1).map_or(0, |before| bodies.ranges[before].end);
-        let (body, mut lines) = (bodies.body(place), lines.cursor_behind(before));
+        let (body, mut remarks) = (bodies.body(place), remarks.cursors_behind(before));
         let mut scratch = Scratch::default();
         let translator = Translator::new(types, validator, &mut scratch);
-        translator.translate(ty, &body, &mut lines).expect("the function has been validated");
+        translator.translate(ty, &body, &mut remarks).expect("the function has been validated");
         let (func, facts) = scratch.finish(types, ty, &body);
         let facts = facts.expect("there are no vectors");
         (func, facts, std::mem::take(&mut scratch.emitter.stacks))

@@ -3,9 +3,9 @@
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use slotvm_bytecode::module::{
-    ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId,
-    SourcePlace, TableType,
+    BranchHint, ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global,
+    GlobalType, Import, ImportCall, ImportKind, Label, MemoryType, Module, Names, SegmentMode,
+    Shape, ShapeId, SourcePlace, TableType,
 };
 use slotvm_bytecode::{FuncType, ValType, limits};
 
@@ -131,14 +131,20 @@ fn lines() -> impl Strategy<Value = Vec<(u32, SourcePlace)>> {
     })
 }
 
+fn hints() -> impl Strategy<Value = Vec<(u32, BranchHint)>> {
+    let hint = prop::sample::select(BranchHint::ALL.to_vec());
+    btree_map(number(), hint, 0..5).prop_map(|hints| hints.into_iter().collect())
+}
+
 fn func() -> impl Strategy<Value = Func> {
-    (number(), locals(), labels(), bytes(), lines()).prop_map(
-        |(ty, locals, labels, code, lines)| Func {
+    (number(), locals(), labels(), bytes(), lines(), hints()).prop_map(
+        |(ty, locals, labels, code, lines, hints)| Func {
             ty,
             locals,
             labels,
             code,
             lines,
+            hints,
             source_bytes: 0,
         },
     )

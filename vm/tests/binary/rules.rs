@@ -61,6 +61,14 @@ fn in_lines(rule: DecodeRule, offset: usize, lines: &[u8]) -> Case {
     case(rule, Some(Section::Lines), start + offset, bytes)
 }
 
+/// Returns a case in the branch hints of a single function, as [`in_lines`] does.
+fn in_hints(rule: DecodeRule, offset: usize, hints: &[u8]) -> Case {
+    let code = section(13, &[1, 3, 0, 0, 0]);
+    let bytes = module(&[section(3, &[1, 0]), code, section(17, &[&[1, 0], hints].concat())]);
+    let start = bytes.len() - hints.len();
+    case(rule, Some(Section::Hints), start + offset, bytes)
+}
+
 /// Returns a case in the source places of a single function, after a section of its lines if there is one.
 fn in_places(rule: DecodeRule, offset: usize, lines: Option<&[u8]>, places: &[u8]) -> Case {
     let mut sections = vec![section(3, &[1, 0]), section(13, &[1, 4, 0, 0, 0, 0])];
@@ -135,7 +143,7 @@ fn cases() -> Vec<Case> {
         in_section(Count, Section::Exports, 1, &[1, 9, b'a', 0, 0]),
         in_body(Count, 1, &[0, 0x80, 0x80, 0x80, 1]),
         case(SectionId, None, 8, module(&[section(0, &[0])])),
-        case(SectionId, None, 8, module(&[section(17, &[0])])),
+        case(SectionId, None, 8, module(&[section(18, &[0])])),
         in_section(SectionId, Section::Names, 0, &section(11, &[1, 0, 1, b'a'])),
         case(SectionOrder, None, 11, module(&[section(8, &[0]), section(8, &[0])])),
         case(SectionOrder, None, 11, module(&[section(8, &[0]), section(1, &[1, 0, 0])])),
@@ -148,6 +156,8 @@ fn cases() -> Vec<Case> {
         in_section(SectionEmpty, Section::Types, 0, &[0]),
         in_section(SectionEmpty, Section::Code, 0, &[0]),
         in_section(SectionEmpty, Section::Lines, 0, &[0]),
+        in_section(SectionEmpty, Section::Hints, 0, &[0]),
+        in_hints(SectionEmpty, 0, &[0, 0, 0, 0]),
         in_section(SectionEmpty, Section::Names, 0, &[]),
         in_section(SectionEmpty, Section::Names, 2, &section(1, &[0])),
         in_section(SectionEmpty, Section::Names, 4, &section(7, &[1, 0, 0, 0, 0])),
@@ -164,6 +174,7 @@ fn cases() -> Vec<Case> {
         in_section(Tag, Section::Elems, 1, &[1, 3, 0x70, 0, 0]),
         in_section(Tag, Section::Elems, 3, &[1, 0, 0x70, 2, 0]),
         in_section(Tag, Section::Datas, 1, &[1, 2, 0]),
+        in_hints(Tag, 4, &[2, 0, 1, 0, 2]),
         in_section(Utf8, Section::Exports, 3, &[1, 2, b'a', 0xff, 0, 0]),
         in_body(Ascending, 8, &[0, 2, 0xff, 0xff, 0xff, 0xff, 0xf, 0, 0, 0, 0, 0]),
         in_section(
@@ -172,6 +183,7 @@ fn cases() -> Vec<Case> {
             10,
             &section(1, &[2, 0xff, 0xff, 0xff, 0xff, 0xf, 1, b'a', 0, 1, b'b']),
         ),
+        in_hints(Ascending, 3, &[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xf, 1]),
         in_body(LocalRuns, 1, &[1, 0, 0x7f, 0]),
         in_body(LocalRuns, 3, &[2, 1, 0x7f, 1, 0x7f, 0]),
         in_lines(LineRuns, 4, &[2, 0, 5, 0, 0]),
@@ -180,6 +192,7 @@ fn cases() -> Vec<Case> {
         in_places(LineSection, 0, Some(&[1, 0, 5]), &[1, 0, 5, 1, 0]),
         in_places(LineRuns, 8, None, &[2, 0, 5, 1, 1, 0, 0, 1, 1]),
         in_section(LineFunc, Section::Lines, 1, &[1, 3, 1, 0, 1]),
+        in_section(HintFunc, Section::Hints, 1, &[1, 3, 1, 0, 1]),
         case(CodeCount, None, 12, module(&[section(3, &[1, 0])])),
         in_section(CodeCount, Section::Code, 0, &[1, 2, 0, 0]),
         case(
@@ -237,6 +250,7 @@ fn the_frames_of_the_cases_are_sound() {
             section(3, &[1, 0]),
             section(13, &[1, 3, 0, 0, 0]),
             section(15, &[1, 0, 2, 0, 5, 0, 1]),
+            section(17, &[1, 0, 2, 0, 1, 0, 0]),
         ],
         vec![section(3, &[1, 0]), section(13, &[1, 6, 2, 1, 0x7f, 1, 0x7e, 0])],
     ] {

@@ -56,6 +56,19 @@ fn long_lines_are_cut() {
 }
 
 #[test]
+fn hints_without_a_branch() {
+    let message = "expected `br_if` after `.likely`";
+    check("func f() {\n  .likely\n  nop return }", 2, 3, message);
+    check(
+        "func f() {\n  return .likely }\nfunc g() { l: i32.const 0 br_if l return }",
+        2,
+        10,
+        message,
+    );
+    check("func f() {\n  .likely at\n  return }", 3, 3, "expected a code offset, found `return`");
+}
+
+#[test]
 fn tokens() {
     check("func f() {\n  ^\n}", 2, 3, "unexpected character '^'");
     check("module \"abc\n", 1, 8, "missing closing quote on this line");

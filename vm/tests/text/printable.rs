@@ -171,6 +171,8 @@ fn tame(module: &mut Module, codes: &[Vec<u8>]) {
         func.labels = labels.map(|(offset, shape)| Label { offset, shape }).collect();
         let offsets = move_to_places(func.lines.iter().map(|&(offset, _)| offset), &places);
         func.lines = offsets.into_iter().zip(func.lines.iter().map(|&(_, line)| line)).collect();
+        let offsets = move_to_places(func.hints.iter().map(|&(offset, _)| offset), &places);
+        func.hints = offsets.into_iter().zip(func.hints.iter().map(|&(_, hint)| hint)).collect();
     }
     for expr in exprs(module) {
         let code = codes.next().expect("`codes` is not empty");

@@ -1,12 +1,12 @@
 //! Meaning of texts: details that the round trip does not cover.
 
 use slotvm_bytecode::module::{
-    ElemItems, Func, ImportCall, ImportKind, SegmentMode, Shape, ShapeId, SourcePlace,
+    BranchHint, ElemItems, Func, ImportCall, ImportKind, SegmentMode, Shape, ShapeId, SourcePlace,
 };
 use slotvm_bytecode::text::{self, ParseOptions, PrintError, Printer};
 use slotvm_bytecode::{CodeReader, FuncType, Module, ValType, decode, encode, verify};
 
-use crate::parse;
+use crate::{check_round_trip, parse};
 
 /// Returns the code of a function with this body.
 fn code_of(body: &str) -> Vec<u8> {
@@ -209,6 +209,32 @@ fn source_places_have_columns_and_files() {
     assert!(
         bytes.len() > encode(&parse(&source.replace(":12, 1", "").replace(":14, 1", ""))).len()
     );
+}
+
+#[test]
+fn branches_have_hints() {
+    let source = "func f(n: i32) {
+        top: local.get n .unlikely br_if out
+        local.get n br_if out
+        local.get n .line 7 .likely over: br_if top .unlikely at 6
+        out: return }";
+    let module = parse(source);
+    let hints = [(2, BranchHint::Unlikely), (10, BranchHint::Likely), (6, BranchHint::Unlikely)];
+    assert_eq!(module.funcs[0].hints, hints);
+    assert_eq!(parse(&text::print(&module).unwrap()), module);
+    let mut module = parse(&source.replace(".unlikely at 6", ""));
+    assert_eq!(module.funcs[0].hint_at(10), Some(BranchHint::Likely));
+    assert_eq!([0, 6, 11].map(|offset| module.funcs[0].hint_at(offset)), [None; 3]);
+    check_round_trip(&module);
+    let printed = text::print(&module).expect("it can be printed");
+    assert!(
+        printed.contains("  .unlikely\n  br_if out\n") && !printed.contains(" at "),
+        "{printed}"
+    );
+    // Hints that no verified module has.
+    module.funcs[0].hints = [0, 2, 2, 9, 5, 99].map(|at| (at, BranchHint::Likely)).to_vec();
+    assert_eq!(parse(&text::print(&module).unwrap()), module);
+    assert_eq!(text::print(&module).unwrap().matches(".likely at ").count(), 4);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod broken;
 mod control;
 mod extremes;
+mod hints;
 mod lazy;
 mod lines;
 mod names;

@@ -4,10 +4,11 @@ use slotvm_bytecode::cost::bulk_fuel_shift;
 use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::verified::{Block, Storage};
-use slotvm_bytecode::{CodeReader, Imm, Op, ValType};
+use slotvm_bytecode::{BranchHint, CodeReader, Imm, Op, ValType};
 
 use super::slots::Slots;
 use super::{Builder, NO_SLOT};
+use crate::ir::branch_hints;
 use crate::ir::entity::Value;
 use crate::ir::irop::{IrOp, Opcode};
 
@@ -173,7 +174,8 @@ impl<S: Slots> Builder<'_, S> {
             Op::BrIf | Op::BrTable => {
                 let selector = self.pop();
                 self.stack.write_surviving(&mut self.f, &mut self.slots);
-                self.emit(Opcode::Op(op), Imm::NONE, &[selector], &[]);
+                let hint = if op == Op::BrIf { self.hint() } else { None };
+                self.emit(Opcode::Op(op), branch_hints::imm_of(hint), &[selector], &[]);
             }
             Op::Return | Op::ReturnCall | Op::ReturnCallIndirect => {
                 let (n_operands, _) = self.types(op, imm);
@@ -181,6 +183,14 @@ impl<S: Slots> Builder<'_, S> {
             }
             _ => unreachable!("{} does not end a block", op.mnemonic()),
         }
+    }
+
+    /// The hint of the branch that is translated. One of which a side is an exit has none: that side has never run, whatever
+    /// the hint says.
+    fn hint(&self) -> Option<BranchHint> {
+        let at = self.hints.binary_search_by_key(&self.offset, |&(offset, _)| offset).ok()?;
+        let mut sides = self.body.succs(self.number as usize).iter();
+        (!sides.any(|&side| self.exits.has(side))).then(|| self.hints[at].1)
     }
 
     /// Leaves the function with the topmost operands.

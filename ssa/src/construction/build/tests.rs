@@ -571,3 +571,40 @@ fn the_state_of_a_frame_is_data() {
     promote(&mut f, &mut Scratch::default());
     check(&f, Form::Ssa);
 }
+
+/// The hints of a function's branches, in the order of blocks.
+fn hints(f: &Function) -> Vec<Option<BranchHint>> {
+    let branches = f.blocks().map(|block| f.terminator(block));
+    let branches = branches.filter(|&inst| f.opcode(inst) == Opcode::Op(Op::BrIf));
+    branches.map(|inst| f.branch_hint(inst)).collect()
+}
+
+#[test]
+fn a_branch_to_a_block_that_never_ran_has_no_hint() {
+    let module = module(
+        "func f(n: i32) -> i32 {
+            local.get n  .likely br_if usual
+            i32.const 1  return
+          usual:
+            local.get n  i32.const 5  i32.lt_s  .unlikely br_if rare
+            i32.const 2  return
+          rare:
+            i32.const 3  return }",
+    );
+    let (likely, unlikely) = (Some(BranchHint::Likely), Some(BranchHint::Unlikely));
+    let options = BuildOptions::default();
+    assert_eq!(hints(&slot_form(&module, 0, &options)), [likely, unlikely]);
+    let mut scratch = BuildScratch::default();
+    let (ssa, _) = build_ssa(&module, 0, &SsaOptions::default(), &mut scratch).unwrap();
+    assert_eq!(hints(&ssa), [likely, unlikely]);
+    let mut with_exits = |blocks: &[u32]| {
+        let exits = FuncExits { blocks: blocks.to_vec(), ..FuncExits::default() };
+        hints(&build_with_exits(&module, 0, &exits, &options, &mut scratch))
+    };
+    // The blocks in the order of the code: whichever side never ran.
+    assert_eq!(with_exits(&[1]), [None, unlikely]);
+    assert_eq!(with_exits(&[3]), [likely, None]);
+    assert_eq!(with_exits(&[4]), [likely, None]);
+    // Of the first branch nothing is left but the exit, and the other side.
+    assert_eq!(with_exits(&[2]), [None]);
+}

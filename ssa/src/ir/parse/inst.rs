@@ -1,10 +1,11 @@
 //! Instructions.
 
 use slotvm_bytecode::inst::check_lane;
-use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
+use slotvm_bytecode::{BranchHint, Imm, ImmKind, Op, ValType};
 
 use super::cursor::Cursor;
 use super::{ParseError, Parser, Target, Use, frame_state, slot_use, value_type, value_use};
+use crate::ir::branch_hints;
 use crate::ir::entity::{Block, Value};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
 use crate::ir::print::has_written_result_types;
@@ -200,6 +201,8 @@ impl<'t> Parser<'t> {
                 self.target(code)?;
                 code.expect(",")?;
                 self.target(code)?;
+                let hint = BranchHint::ALL.into_iter().find(|hint| code.eat(hint.name()));
+                return Ok(branch_hints::imm_of(hint));
             }
             _ => {
                 code.expect("[")?;

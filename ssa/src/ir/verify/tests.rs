@@ -212,6 +212,11 @@ fn other_ways_to_break_a_property() {
         (f.ops[1], f.imms[1], f.results[1].1) = (Opcode::Ir(IrOp::Poll), Imm(1), 0);
     });
     rejected(Property::ResultTypes, |f| f.ops[1] = Opcode::Ir(IrOp::Poll));
+    rejected(Property::Immediates, |f| {
+        let is_branch = |&i: &usize| f.ops[i] == Opcode::Op(Op::BrIf);
+        let branch = (0..f.n_insts()).find(is_branch).expect("there is one");
+        f.imms[branch] = Imm(3);
+    });
     // There is no such function.
     rejected(Property::Immediates, |f| {
         (f.ops[1], f.imms[1]) = (Opcode::Ir(IrOp::RefIsFunc), Imm(77));

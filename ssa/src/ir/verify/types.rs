@@ -7,6 +7,7 @@ use slotvm_bytecode::typing::{self, OperandStack};
 use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
 use super::{Context, Form, Property, Violation, require};
+use crate::ir::branch_hints;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
@@ -280,6 +281,7 @@ fn check_imm(f: &Function, op: Op, imm: Imm, context: &impl Context) -> Option<(
     let has_lane = |lane: u32| check_lane(op, lane).ok();
     let memory = |memory: u32| (memory == 0 && context.n_memories() > 0).then_some(());
     match op.imm_kind() {
+        ImmKind::Label if op == Op::BrIf => branch_hints::is_imm(imm).then_some(()),
         ImmKind::Func => context.func_type(imm.low()).map(drop),
         ImmKind::Table => context.table(imm.low()).map(drop),
         ImmKind::TypeTable => {

@@ -80,6 +80,19 @@ fn rarely_used_locals_stay_in_memory_where_a_loop_calls() {
 }
 
 #[test]
+fn locals_of_an_unlikely_side_are_rarely_used() {
+    // Each other round calls, or few do.
+    let source = interpreter("i64", 4, 4, true);
+    let (before, rest) = source.split_once("br_table").expect("it has a table");
+    let (_, rest) = rest.split_once("again6: br again").expect("it has targets");
+    let source = format!("{before} br_if again {rest}");
+    assert_eq!(kept(&source), []);
+    let hinted = |hint: &str| source.replace("br_if again", &format!("{hint} br_if again"));
+    assert_eq!(kept(&hinted(".likely")), [5, 6, 7, 8]);
+    assert_eq!(kept(&hinted(".unlikely")), []);
+}
+
+#[test]
 fn a_machine_with_more_registers_keeps_more() {
     let kept = |source: &str| kept_with(source, PreservedRegisters::AARCH64);
     assert_eq!(kept(&interpreter("i64", 4, 4, true)), []);

@@ -44,6 +44,22 @@ fn values_that_are_used_at_once_again_are_duplicated() {
 }
 
 #[test]
+fn hints_go_where_their_branches_go() {
+    // The second branch goes the other way, so that its code is next.
+    let source = "func f(n: i32) -> i32 {
+        local.get n  .unlikely br_if rare
+        local.get n  i32.const 3  i32.lt_s  .likely br_if next
+        br rare
+      next:
+        i32.const 5  return
+      rare:
+        i32.const 7  return }";
+    let expected = "local.get n; .unlikely; br_if rare; local.get n; i32.const 3; i32.ge_s; \
+        .unlikely; br_if rare; next:; i32.const 5; return; rare:; i32.const 7; return";
+    assert_eq!(code(source), expected);
+}
+
+#[test]
 fn a_loop_is_as_people_write_it() {
     let source = "func f(n: i64) -> i64 {
         local sum: i64

@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LabelId, ModuleBuilder};
 use slotvm_bytecode::inst::{self, CodeReader};
-use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType, VerifiedModule, verify};
+use slotvm_bytecode::{BranchHint, Effect, Imm, ImmKind, Op, ValType, VerifiedModule, verify};
 
 /// A function that is being edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Inst {
     pub(super) imm: Imm,
     /// The targets of a branch, the default last.
     pub(super) labels: Vec<u32>,
+    /// The hint of a `br_if`.
+    pub(super) hint: Option<BranchHint>,
     /// The 16 bytes of a vector.
     pub(super) vector: u128,
 }
@@ -49,7 +51,7 @@ pub(super) struct Operands {
 impl Inst {
     /// An instruction with a simple immediate.
     pub(super) fn new(op: Op, imm: Imm) -> Inst {
-        Inst { op, imm, labels: Vec::new(), vector: 0 }
+        Inst { op, imm, labels: Vec::new(), hint: None, vector: 0 }
     }
 
     /// A branch to a label.
@@ -119,7 +121,8 @@ impl Body {
                 items.push(Item::Label(label));
             }
             let read = reader.read().expect("the verifier has read it");
-            items.push(Item::Inst(instruction(&code.code, read)));
+            let hint = code.hint_at(offset);
+            items.push(Item::Inst(Inst { hint, ..instruction(&code.code, read) }));
         }
         let locals = &module.body(func).expect("the module defines it").locals;
         let n_params = module.func_type(func).params.len();
@@ -285,7 +288,7 @@ fn instruction(code: &[u8], read: slotvm_bytecode::Inst) -> Inst {
 fn emit_inst(f: &mut FunctionBuilder<'_>, inst: &Inst, labels: &[LabelId], locals: &[u32]) {
     let label = |i: usize| labels[inst.labels[i] as usize];
     match inst.op.imm_kind() {
-        ImmKind::Label if inst.op == Op::BrIf => _ = f.br_if(label(0)),
+        ImmKind::Label if inst.op == Op::BrIf => _ = f.br_if_hinted(label(0), inst.hint),
         ImmKind::Label => _ = f.br(label(0)),
         ImmKind::LabelCount => _ = f.br_keep(label(0), inst.imm.low()),
         ImmKind::Labels => {

@@ -79,6 +79,18 @@ fn bodies_read_back_as_they_are_written() {
     }
 }
 
+#[test]
+fn branches_keep_their_hints() {
+    let module = module(
+        "func f(n: i32) { nop l: local.get n .unlikely br_if l local.get n br_if l return }",
+    );
+    let mut body = Body::of(&module, 0);
+    body.items.remove(0);
+    let smaller = body.in_module(&module).expect("it is valid");
+    let hints = [(2, slotvm_bytecode::BranchHint::Unlikely)];
+    assert_eq!(smaller.func(0).expect("it is defined").hints, hints);
+}
+
 /// Every opcode can be taken apart and put together.
 #[test]
 fn operands_are_known_for_every_instruction() {
