@@ -21,9 +21,9 @@ pub(crate) struct Word {
     pub(crate) is_first: bool,
 }
 
-const KEYWORDS: [&str; 16] = [
+const KEYWORDS: [&str; 15] = [
     "let", "fn", "if", "else", "while", "for", "return", "break", "continue", "and", "or", "not",
-    "nil", "true", "false", "to",
+    "nil", "true", "false",
 ];
 
 /// Longer ones before those that they begin with.

@@ -15,8 +15,6 @@ type Guest<'a> = Caller<'a, Heap>;
 
 /// Arrays and objects within each other are written so deep.
 const WRITTEN_DEPTH_MAX: u32 = 4;
-/// What integers are multiplied by to spread them in maps.
-pub(crate) const SPREAD: u32 = 0x9e37_79b1;
 /// Entries of a new map.
 const MAP_ENTRIES_MIN: u32 = 4;
 
@@ -288,9 +286,10 @@ fn entry(memory: &[u8], block: u32, key: Value) -> u32 {
     let mask = u32_at(memory, block + 4) / 2 - 1;
     let hash = match key.tag() {
         value::TEXT => u32_at(memory, key.address() + heap::TEXT_HASH_OFFSET),
-        _ => (key.0 as u32).wrapping_mul(SPREAD),
+        _ => key.0 as u32,
     };
-    let mut at = hash ^ hash >> 15;
+    // Integers that follow each other remain neighbours, and multiples of powers of two are spread.
+    let mut at = hash ^ hash >> 7 ^ hash >> 15;
     loop {
         let entry = block + 16 * (at & mask);
         let found = u64_at(memory, entry + 8);

@@ -257,7 +257,7 @@ impl Parser {
                 let local = self.scope().declare(&name);
                 self.scope().function.locals[local].is_assigned = true;
                 let function = ExprKind::Function(Box::new(self.function(&name)?));
-                Statement::Let(Variable::Local(local), self.node(place, 0, function)?)
+                Statement::Fn(local, self.node(place, 0, function)?)
             }
             "if" => self.branches()?,
             "while" => Statement::While(self.expr()?, self.loop_block()?),
@@ -310,7 +310,10 @@ impl Parser {
         let name = self.name()?;
         self.expect("=")?;
         let from = self.expr()?;
-        self.expect("to")?;
+        if self.word().token != Token::Name("to".to_owned()) {
+            return Err(self.unexpected("`to`"));
+        }
+        self.next += 1;
         let to = self.expr()?;
         self.scope().blocks.push(Vec::new());
         let local = self.scope().declare(&name);

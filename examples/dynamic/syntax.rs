@@ -110,6 +110,8 @@ pub(crate) enum Statement {
     Expr(Expr),
     /// Declares a local, or sets a global for the first time.
     Let(Variable, Expr),
+    /// Declares a local, which the function may name itself.
+    Fn(usize, Expr),
     Assign(Variable, Expr),
     AssignField(Expr, String, Expr),
     AssignIndex(Expr, Expr, Expr),

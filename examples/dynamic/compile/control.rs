@@ -30,6 +30,11 @@ impl<'p> Code<'_, '_, 'p> {
             Statement::Let(variable, value) | Statement::Assign(variable, value) => {
                 self.assign(variable, value);
             }
+            Statement::Fn(local, function) => {
+                self.constant(Value::NIL);
+                self.declare(*local);
+                self.assign(&Variable::Local(*local), function);
+            }
             Statement::AssignField(object, name, value) => self.set_field(object, name, value),
             Statement::AssignIndex(container, index, value) => {
                 self.set_index(container, index, value)

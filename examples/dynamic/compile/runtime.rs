@@ -6,7 +6,6 @@ use slotvm::{Op, ValType::FuncRef, ValType::I32, ValType::I64};
 use super::Unit;
 use super::function::Code;
 use crate::heap::{self, TEXT_HASH_OFFSET};
-use crate::library::SPREAD;
 use crate::syntax::Program;
 use crate::value::{self, Value};
 
@@ -144,7 +143,7 @@ fn find(
         .op(Op::I64ShrU)
         .local_tee(tag);
     f.i64_const(value::ATOM as i64).op(Op::I64LtU).br_if(slow);
-    f.local_get(bits).op(Op::I32WrapI64).i32_const(SPREAD as i32).op(Op::I32Mul).local_set(hash);
+    f.local_get(bits).op(Op::I32WrapI64).local_set(hash);
     f.local_get(tag).i64_const(value::TEXT as i64).op(Op::I64Ne).br_if(plain);
     f.local_get(bits)
         .op(Op::I32WrapI64)
@@ -158,7 +157,8 @@ fn find(
         .local_tee(block);
     // A block has two items for each entry, and a power of two of entries.
     f.load(Op::I32Load, 4).i32_const(1).op(Op::I32ShrU).i32_const(1).op(Op::I32Sub).local_set(mask);
-    f.local_get(hash).local_get(hash).i32_const(15).op(Op::I32ShrU).op(Op::I32Xor).local_set(hash);
+    f.local_get(hash).local_get(hash).i32_const(7).op(Op::I32ShrU).op(Op::I32Xor);
+    f.local_get(hash).i32_const(15).op(Op::I32ShrU).op(Op::I32Xor).local_set(hash);
     f.bind(next).local_get(hash).local_get(mask).op(Op::I32And).i32_const(4).op(Op::I32Shl);
     f.local_get(block).op(Op::I32Add).local_tee(entry).load(Op::I64Load, 8).local_tee(other);
     f.local_get(bits).op(Op::I64Eq).br_if(found);
