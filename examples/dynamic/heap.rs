@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use slotvm::{AsContextMut, Caller, Error, Global, Memory, Val};
+use slotvm::{AsContextMut, Caller, Error, Global, Memory, Rooted, Table, Val};
 
 use crate::collector;
 use crate::value::{self, Value};
@@ -71,7 +71,7 @@ pub(crate) struct Exports {
     pub(crate) memory: Memory,
     pub(crate) next: Global,
     pub(crate) limit: Global,
-    pub(crate) table: slotvm::Table,
+    pub(crate) table: Table,
     /// The value of the last `error`.
     pub(crate) thrown: Global,
 }
@@ -271,16 +271,30 @@ pub(crate) fn get_u32(store: &mut Caller<'_, Heap>, global: Global) -> u32 {
     }
 }
 
-/// Allocates. Everything may move: what is still used has to be a root.
-pub(crate) fn allocate(caller: &mut Caller<'_, Heap>, n_words: u32) -> Result<u32, Error> {
+/// Makes room for so many words. Everything may move; the result is the values as they are then.
+pub(crate) fn reserve<const N: usize>(
+    caller: &mut Caller<'_, Heap>,
+    n_words: u32,
+    values: [Value; N],
+) -> Result<[Value; N], Error> {
     let Exports { next, limit, .. } = caller.data().exports();
     let bytes = n_words.checked_mul(8).filter(|&bytes| bytes <= collector::SPACE_BYTES_MAX);
-    let bytes = bytes.ok_or_else(|| failure("this needs more memory than a program may have"))?;
-    if get_u32(caller, limit) - get_u32(caller, next) < bytes {
-        collector::collect(caller, bytes)?;
+    let bytes = bytes.ok_or_else(|| failure("out of memory"))?;
+    if get_u32(caller, limit) - get_u32(caller, next) >= bytes {
+        return Ok(values);
     }
+    // The double 0 has the bits of null, which has no handle.
+    let kept =
+        values.map(|value| (value, value.is_in_heap().then(|| Rooted::new(&mut *caller, value.0))));
+    collector::collect(caller, bytes)?;
+    Ok(kept.map(|(value, kept)| kept.map_or(value, |kept| Value(kept.bits(&*caller)))))
+}
+
+/// Takes words for which there is room.
+pub(crate) fn bump(caller: &mut Caller<'_, Heap>, n_words: u32) -> Result<u32, Error> {
+    let next = caller.data().exports().next;
     let address = get_u32(caller, next);
-    next.set(&mut *caller, Val::I32((address + bytes) as i32))?;
+    next.set(&mut *caller, Val::I32((address + 8 * n_words) as i32))?;
     Ok(address)
 }
 
@@ -292,7 +306,8 @@ pub(crate) fn text(caller: &mut Caller<'_, Heap>, text: &[u8]) -> Result<Value, 
         return Ok(known);
     }
     let length = u32::try_from(text.len()).map_err(|_| failure("the string is too long"))?;
-    let address = allocate(caller, 2 + length.div_ceil(8))?;
+    reserve(caller, 2 + length.div_ceil(8), [])?;
+    let address = bump(caller, 2 + length.div_ceil(8))?;
     let (memory, heap) = parts(caller);
     set_u64(memory, address, u64::from(length) << 32 | u64::from(TEXT));
     set_u64(memory, address + TEXT_HASH_OFFSET, hash.into());

@@ -1,120 +1,107 @@
 //! The functions of the host: slow paths of compiled code, and the library.
 //!
-//! They get the bits of values, which are valid until something is allocated. What is used after that is [`Kept`].
+//! They get the bits of values, which are valid until something is allocated: [`reserve`] makes room, and returns the values
+//! as they are then.
 
 use std::fmt::Write;
 
 use slotvm::{Caller, Error, Linker, Rooted, TrapCode, Val};
 
 use crate::heap::{
-    self, Exports, Failure, Heap, allocate, failure, parts, set_u64, text, text_at, u32_at, u64_at,
+    self, Exports, Failure, Heap, Shape, bump, failure, parts, reserve, set_u32, set_u64, text,
+    text_at, u32_at, u64_at,
 };
 use crate::value::{self, Value};
 
 type Guest<'a> = Caller<'a, Heap>;
+type Done = Result<Value, Error>;
+
+/// Who calls a function of the host.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Programs, by its name. Code in place does what most calls of some of them would.
+    Library,
+    /// Code of the compiler.
+    Code,
+    /// The same, rarely.
+    SlowPath,
+}
+
+/// A function of the host: it takes values, and returns one.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) n_params: usize,
+    pub(crate) users: Use,
+    function: fn(&mut Guest<'_>, &[Value]) -> Done,
+}
+
+macro_rules! functions {
+    ($($users:ident $name:literal $n_params:literal $function:expr;)*) => {
+        pub(crate) static FUNCTIONS: &[Function] = &[
+            $(Function { name: $name, n_params: $n_params, users: Use::$users, function: $function },)*
+        ];
+    };
+}
+
+functions! {
+    Library "floor" 1 |_, args| map_number(args[0], f64::floor);
+    Library "sqrt" 1 |_, args| map_number(args[0], f64::sqrt);
+    Library "len" 1 |guest, args| len(guest, args[0]);
+    Library "push" 2 |guest, args| push(guest, args[0], args[1]);
+    Library "pop" 1 |guest, args| pop(guest, args[0]);
+    Library "map" 0 |guest, _| new_container(guest, heap::MAP, value::MAP, 2 * MAP_ENTRIES_MIN, Value(0), []).map(|made| made.0);
+    Library "keys" 1 |guest, args| keys(guest, args[0]);
+    Library "print" 1 |guest, args| print(guest, args[0]);
+    Library "str" 1 |guest, args| string(guest, args[0]);
+    Library "num" 1 |guest, args| number(guest, args[0]);
+    Library "substring" 3 |guest, args| substring(guest, args[0], args[1], args[2]);
+    Library "byte" 2 |guest, args| byte(guest, args[0], args[1]);
+    Library "char" 1 |guest, args| character(guest, args[0]);
+    Library "clock" 0 |guest, _| Ok(Value::number(guest.data().start.elapsed().as_secs_f64()));
+    Library "error" 1 |guest, args| throw(guest, args[0]);
+    Library "try" 2 |guest, args| attempt(guest, args[0], args[1]);
+    Code "text" 1 |guest, args| constant(guest, args[0]);
+    Code "concat" 2 |guest, args| concat(guest, args[0], args[1]);
+    Code "equal" 2 |_, args| Ok(Value::of(equal(args[0], args[1])));
+    Code "less" 2 |guest, args| Ok(Value::of(order(guest, args[0], args[1])?.is_lt()));
+    Code "less_or_equal" 2 |guest, args| Ok(Value::of(order(guest, args[0], args[1])?.is_le()));
+    SlowPath "collect" 1 |guest, args| reserve(guest, args[0].address() / 8, []).map(|_| Value::NIL);
+    SlowPath "get_field" 2 |guest, args| get_field(guest, args[0], args[1].address());
+    SlowPath "set_field" 3 |guest, args| set_field(guest, args[0], args[1].address(), args[2]);
+    SlowPath "get_index" 2 |guest, args| get_index(guest, args[0], args[1]);
+    SlowPath "set_index" 3 |guest, args| set_index(guest, args[0], args[1], args[2]);
+    SlowPath "bound" 1 |_, args| bound(args[0]);
+    SlowPath "no_number" 1 |_, args| Err(expected("a number", args[0]));
+    SlowPath "no_function" 1 |_, args| Err(expected("a function", args[0]));
+}
 
 /// Arrays and objects within each other are written so deep.
 const WRITTEN_DEPTH_MAX: u32 = 4;
 /// Entries of a new map.
 const MAP_ENTRIES_MIN: u32 = 4;
+/// By which the block of more fields of an object grows.
+const FIELDS_MORE: u32 = 8;
 
 pub(crate) fn link(linker: &mut Linker<Heap>) -> Result<(), Error> {
-    linker.func_wrap("host", "collect", |mut guest: Guest<'_>, bytes: u32| {
-        crate::collector::collect(&mut guest, bytes)
-    })?;
-    linker.func_wrap("host", "text", |mut guest: Guest<'_>, index: u32| {
-        let constant = guest.data().constant(index).to_owned();
-        text(&mut guest, constant.as_bytes()).map(|text| text.0)
-    })?;
-    linker.func_wrap("host", "get_field", |mut guest: Guest<'_>, object: u64, site: u32| {
-        get_field(&mut guest, Value(object), site).map(|value| value.0)
-    })?;
-    linker.func_wrap(
-        "host",
-        "set_field",
-        |mut guest: Guest<'_>, object: u64, site: u32, value: u64| {
-            set_field(&mut guest, Value(object), site, Value(value))
-        },
-    )?;
-    linker.func_wrap(
-        "host",
-        "set_index",
-        |mut guest: Guest<'_>, container: u64, index: u64, value: u64| {
-            set_index(&mut guest, Value(container), Value(index), Value(value))
-        },
-    )?;
-    linker.func_wrap("host", "push", |mut guest: Guest<'_>, array: u64, value: u64| {
-        push(&mut guest, Value(array), Value(value))
-    })?;
-    linker.func_wrap("host", "bound", |value: u64| {
-        let bound = Value(value).as_integer();
-        bound.ok_or_else(|| {
-            failure(format!("expected an integer of 32 bits, found {}", Value(value).kind()))
-        })
-    })?;
-    linker.func_wrap("host", "no_number", |value: u64| {
-        Err::<(), _>(expected("a number", Value(value)))
-    })?;
-    linker.func_wrap("host", "no_function", |value: u64| {
-        Err::<(), _>(expected("a function", Value(value)))
-    })?;
-    linker.func_wrap("host", "less", |mut guest: Guest<'_>, a: u64, b: u64| {
-        order(&mut guest, Value(a), Value(b)).map(|order| i32::from(order.is_lt()))
-    })?;
-    linker.func_wrap("host", "less_or_equal", |mut guest: Guest<'_>, a: u64, b: u64| {
-        order(&mut guest, Value(a), Value(b)).map(|order| i32::from(order.is_le()))
-    })?;
-    linker.func_wrap("host", "equal", |a: u64, b: u64| {
-        match [a, b].map(|bits| Value(bits).as_number()) {
-            [Some(a), Some(b)] => i32::from(a == b),
-            _ => i32::from(a == b),
-        }
-    })?;
-    linker.func_wrap("host", "map", |mut guest: Guest<'_>| new_map(&mut guest).map(|map| map.0))?;
-    linker.func_wrap("host", "clock", |guest: Guest<'_>| {
-        Value::number(guest.data().start.elapsed().as_secs_f64()).0
-    })?;
-    let one: [(&str, fn(&mut Guest<'_>, Value) -> Result<Value, Error>); 9] = [
-        ("len", len),
-        ("floor", floor),
-        ("pop", pop),
-        ("keys", keys),
-        ("print", print),
-        ("str", string),
-        ("num", number),
-        ("char", character),
-        ("error", throw),
-    ];
-    for (name, function) in one {
-        linker.func_wrap("host", name, move |mut guest: Guest<'_>, a: u64| {
-            function(&mut guest, Value(a)).map(|value| value.0)
-        })?;
+    for &Function { name, n_params, function, .. } in FUNCTIONS {
+        let call = move |mut guest: Guest<'_>, args: &[u64]| {
+            let mut values = [Value::NIL; 3];
+            values.iter_mut().zip(args).for_each(|(value, bits)| *value = Value(*bits));
+            function(&mut guest, &values[..args.len()]).map(|value| value.0)
+        };
+        match n_params {
+            0 => linker.func_wrap("host", name, move |guest: Guest<'_>| call(guest, &[])),
+            1 => linker.func_wrap("host", name, move |guest: Guest<'_>, a: u64| call(guest, &[a])),
+            2 => linker.func_wrap("host", name, move |guest: Guest<'_>, a: u64, b: u64| {
+                call(guest, &[a, b])
+            }),
+            _ => linker.func_wrap("host", name, move |guest: Guest<'_>, a: u64, b: u64, c: u64| {
+                call(guest, &[a, b, c])
+            }),
+        }?;
     }
-    let two: [(&str, fn(&mut Guest<'_>, Value, Value) -> Result<Value, Error>); 4] =
-        [("get_index", get_index), ("concat", concat), ("byte", byte), ("try", attempt)];
-    for (name, function) in two {
-        linker.func_wrap("host", name, move |mut guest: Guest<'_>, a: u64, b: u64| {
-            function(&mut guest, Value(a), Value(b)).map(|value| value.0)
-        })?;
-    }
-    linker.func_wrap("host", "substring", |mut guest: Guest<'_>, a: u64, from: u64, to: u64| {
-        substring(&mut guest, Value(a), Value(from), Value(to)).map(|value| value.0)
-    })?;
     Ok(())
-}
-
-/// A value that is used after something is allocated.
-#[derive(Copy, Clone)]
-struct Kept(Value, Option<Rooted>);
-
-impl Kept {
-    fn new(guest: &mut Guest<'_>, value: Value) -> Kept {
-        Kept(value, value.is_in_heap().then(|| Rooted::new(guest, value.0)))
-    }
-
-    fn get(self, guest: &Guest<'_>) -> Value {
-        self.1.map_or(self.0, |rooted| Value(rooted.bits(guest)))
-    }
 }
 
 fn expected(what: &str, found: Value) -> Error {
@@ -125,79 +112,79 @@ fn check(value: Value, tag: u64, what: &str) -> Result<u32, Error> {
     if value.tag() == tag { Ok(value.address()) } else { Err(expected(what, value)) }
 }
 
-/// Where a field of an object is.
-fn field(memory: &[u8], object: u32, room: u32, index: u32) -> u32 {
-    match index.checked_sub(room) {
-        None => object + 16 + 8 * index,
-        Some(index) => Value(u64_at(memory, object + 8)).address() + 8 + 8 * index,
+fn map_number(value: Value, function: fn(f64) -> f64) -> Done {
+    Ok(Value::number(function(value.as_number().ok_or_else(|| expected("a number", value))?)))
+}
+
+fn bound(value: Value) -> Done {
+    let bound = value.as_integer().ok_or_else(|| expected("an integer of 32 bits", value))?;
+    Ok(Value::integer(bound))
+}
+
+fn equal(a: Value, b: Value) -> bool {
+    match (a.as_number(), b.as_number()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
     }
 }
 
-/// Finds a field, and has the code that asks remember where it is. The result is its number.
+/// Where a field of an object is.
+fn field(memory: &[u8], object: u32, shape: &Shape, index: u32) -> u32 {
+    match index.checked_sub(shape.room) {
+        None => object + 16 + 8 * index,
+        Some(index) => u32_at(memory, object + 8) + 8 + 8 * index,
+    }
+}
+
+/// The address of a field that an object has. The code that asks remembers where it is in such objects.
 fn find_field(guest: &mut Guest<'_>, object: u32, site: u32) -> Result<Option<u32>, Error> {
     let (memory, heap) = parts(guest);
     let number = u32_at(memory, object);
-    let shape = heap.shape(number);
-    let site = &heap.sites[site as usize];
+    let (shape, site) = (heap.shape(number), &heap.sites[site as usize]);
     let Some(index) = shape.fields.iter().position(|&field| field == site.name) else {
         return Ok(None);
     };
+    let place = field(memory, object, shape, index as u32);
     if let Some([shape_cache, offset]) = site.caches.filter(|_| index < shape.room as usize) {
         shape_cache.set(&mut *guest, Val::I32(number as i32))?;
         offset.set(&mut *guest, Val::I32(8 * index as i32))?;
     }
-    Ok(Some(index as u32))
+    Ok(Some(place))
 }
 
-fn get_field(guest: &mut Guest<'_>, object: Value, site: u32) -> Result<Value, Error> {
+fn get_field(guest: &mut Guest<'_>, object: Value, site: u32) -> Done {
     let object = check(object, value::OBJECT, "an object")?;
-    let Some(index) = find_field(guest, object, site)? else { return Ok(Value::NIL) };
-    let (memory, heap) = parts(guest);
-    let room = heap.shape(u32_at(memory, object)).room;
-    Ok(Value(u64_at(memory, field(memory, object, room, index))))
+    let found = find_field(guest, object, site)?;
+    Ok(found.map_or(Value::NIL, |place| Value(u64_at(parts(guest).0, place))))
 }
 
-fn set_field(guest: &mut Guest<'_>, object: Value, site: u32, value: Value) -> Result<(), Error> {
+fn set_field(guest: &mut Guest<'_>, object: Value, site: u32, value: Value) -> Done {
     let address = check(object, value::OBJECT, "an object")?;
-    let found = find_field(guest, address, site)?;
+    if let Some(place) = find_field(guest, address, site)? {
+        set_u64(parts(guest).0, place, value.0);
+        return Ok(Value::NIL);
+    }
     let (memory, heap) = parts(guest);
-    let shape = u32_at(memory, address);
-    let room = heap.shape(shape).room;
-    if let Some(index) = found {
-        let place = field(memory, address, room, index);
-        set_u64(memory, place, value.0);
-        return Ok(());
-    }
-    let index = heap.shape(shape).fields.len() as u32;
-    let shape = heap.extend(shape, heap.sites[site as usize].name)?;
-    let (object, value) = (Kept::new(guest, object), Kept::new(guest, value));
-    if index >= room && (index - room).is_multiple_of(8) {
+    let old = u32_at(memory, address);
+    let new = heap.extend(old, heap.sites[site as usize].name)?;
+    let (index, room) = (heap.shape(old).fields.len() as u32, heap.shape(old).room);
+    let [mut object, mut value] = [object, value];
+    if let Some(n) = index.checked_sub(room).filter(|n| n.is_multiple_of(FIELDS_MORE)) {
         // The block of more fields is full, or there is none.
-        let block = new_block(guest, index - room + 8)?;
-        let object = object.get(guest).address();
-        let (memory, _) = parts(guest);
-        let old = Value(u64_at(memory, object + 8));
-        if old != Value::NIL {
-            let from = old.address() as usize + 8;
-            memory.copy_within(from..from + 8 * (index - room) as usize, block as usize + 8);
-        }
-        set_u64(memory, object + 8, Value::tagged(value::FUNCTION, block).0);
+        [object, value] = reserve(guest, 1 + n + FIELDS_MORE, [object, value])?;
+        let block = new_block(guest, n + FIELDS_MORE, Value::NIL)?;
+        replace_block(parts(guest).0, object.address(), n, block);
     }
-    let (object, value) = (object.get(guest).address(), value.get(guest));
-    let (memory, _) = parts(guest);
-    heap::set_u32(memory, object, shape);
-    let place = field(memory, object, room, index);
+    let (memory, heap) = parts(guest);
+    set_u32(memory, object.address(), new);
+    let place = field(memory, object.address(), heap.shape(new), index);
     set_u64(memory, place, value.0);
-    Ok(())
+    Ok(Value::NIL)
 }
 
-/// Allocates a block of `nil`s.
-fn new_block(guest: &mut Guest<'_>, n_items: u32) -> Result<u32, Error> {
-    filled_block(guest, n_items, Value::NIL)
-}
-
-fn filled_block(guest: &mut Guest<'_>, n_items: u32, item: Value) -> Result<u32, Error> {
-    let address = allocate(guest, n_items.saturating_add(1))?;
+/// Makes a block, for which there is room.
+fn new_block(guest: &mut Guest<'_>, n_items: u32, item: Value) -> Result<u32, Error> {
+    let address = bump(guest, 1 + n_items)?;
     let (memory, _) = parts(guest);
     set_u64(memory, address, u64::from(n_items) << 32 | u64::from(heap::BLOCK));
     let items = &mut memory[address as usize + 8..][..8 * n_items as usize];
@@ -205,78 +192,72 @@ fn filled_block(guest: &mut Guest<'_>, n_items: u32, item: Value) -> Result<u32,
     Ok(address)
 }
 
-/// Allocates an array or a map with its block.
-fn new_container(
+/// Gives an object or array another block, with so many items of the old one.
+fn replace_block(memory: &mut [u8], object: u32, n_items: u32, block: u32) {
+    let old = u32_at(memory, object + 8) as usize + 8;
+    if n_items > 0 {
+        memory.copy_within(old..old + 8 * n_items as usize, block as usize + 8);
+    }
+    set_u64(memory, object + 8, Value::tagged(value::FUNCTION, block).0);
+}
+
+/// Makes an array or a map with its block. Returns it, and other values as they are then.
+fn new_container<const N: usize>(
     guest: &mut Guest<'_>,
     kind: u32,
     tag: u64,
     n_items: u32,
     item: Value,
-) -> Result<Value, Error> {
-    let block = filled_block(guest, n_items, item)?;
-    let block = Kept::new(guest, Value::tagged(value::FUNCTION, block));
-    let address = allocate(guest, 2)?;
-    let block = block.get(guest);
+    others: [Value; N],
+) -> Result<(Value, [Value; N]), Error> {
+    let others = reserve(guest, n_items.saturating_add(3), others)?;
+    let address = bump(guest, 2)?;
+    let block = new_block(guest, n_items, item)?;
     let (memory, _) = parts(guest);
     set_u64(memory, address, kind.into());
-    set_u64(memory, address + 8, block.0);
-    Ok(Value::tagged(tag, address))
+    set_u64(memory, address + 8, Value::tagged(value::FUNCTION, block).0);
+    Ok((Value::tagged(tag, address), others))
 }
 
-fn push(guest: &mut Guest<'_>, array: Value, value: Value) -> Result<(), Error> {
+fn push(guest: &mut Guest<'_>, array: Value, value: Value) -> Done {
     let address = check(array, value::ARRAY, "an array")?;
+    let length = u32_at(parts(guest).0, address + 4);
+    // Code in place has found it full.
+    let room = (length * 2).max(4);
+    let [array, value] = reserve(guest, room + 1, [array, value])?;
+    let block = new_block(guest, room, Value::NIL)?;
     let (memory, _) = parts(guest);
-    let (length, mut block) = (u32_at(memory, address + 4), u32_at(memory, address + 8));
-    let (array, value) = (Kept::new(guest, array), Kept::new(guest, value));
-    if length == u32_at(parts(guest).0, block + 4) {
-        let new = new_block(guest, (length * 2).max(4))?;
-        let address = array.get(guest).address();
-        let (memory, _) = parts(guest);
-        block = u32_at(memory, address + 8);
-        memory.copy_within(block as usize + 8..(block + 8 + 8 * length) as usize, new as usize + 8);
-        set_u64(memory, address + 8, Value::tagged(value::FUNCTION, new).0);
-        block = new;
-    }
-    let (address, value) = (array.get(guest).address(), value.get(guest));
-    let (memory, _) = parts(guest);
+    replace_block(memory, array.address(), length, block);
     set_u64(memory, block + 8 + 8 * length, value.0);
-    heap::set_u32(memory, address + 4, length + 1);
-    Ok(())
+    set_u32(memory, array.address() + 4, length + 1);
+    Ok(Value::NIL)
 }
 
-fn pop(guest: &mut Guest<'_>, array: Value) -> Result<Value, Error> {
+fn pop(guest: &mut Guest<'_>, array: Value) -> Done {
     let address = check(array, value::ARRAY, "an array")?;
     let (memory, _) = parts(guest);
     let Some(last) = u32_at(memory, address + 4).checked_sub(1) else { return Ok(Value::NIL) };
     let place = u32_at(memory, address + 8) + 8 + 8 * last;
-    heap::set_u32(memory, address + 4, last);
     let popped = Value(u64_at(memory, place));
+    set_u32(memory, address + 4, last);
     set_u64(memory, place, Value::NIL.0);
     Ok(popped)
 }
 
-fn len(guest: &mut Guest<'_>, of: Value) -> Result<Value, Error> {
+fn len(guest: &mut Guest<'_>, of: Value) -> Done {
     if !matches!(of.tag(), value::TEXT | value::ARRAY | value::MAP) {
         return Err(expected("a string, an array or a map", of));
     }
     Ok(Value::number(u32_at(parts(guest).0, of.address() + 4).into()))
 }
 
-fn floor(_: &mut Guest<'_>, number: Value) -> Result<Value, Error> {
-    Ok(Value::number(number.as_number().ok_or_else(|| expected("a number", number))?.floor()))
-}
-
-fn new_map(guest: &mut Guest<'_>) -> Result<Value, Error> {
-    new_container(guest, heap::MAP, value::MAP, 2 * MAP_ENTRIES_MIN, Value(0))
-}
-
 /// The key as maps have it. Numbers are equal if their values are.
-fn key(value: Value) -> Result<Value, Error> {
+fn key(value: Value) -> Done {
     match value.as_number() {
         Some(n) if n.is_nan() => Err(failure("NaN is no key")),
         // Not -0, either.
         Some(n) => Ok(Value::number(n + 0.0)),
-        None if matches!(value.tag(), value::TEXT) => Ok(value),
+        None if value.tag() == value::TEXT => Ok(value),
         None => Err(expected("a string or a number as the key", value)),
     }
 }
@@ -300,7 +281,7 @@ fn entry(memory: &[u8], block: u32, key: Value) -> u32 {
     }
 }
 
-fn get_index(guest: &mut Guest<'_>, container: Value, index: Value) -> Result<Value, Error> {
+fn get_index(guest: &mut Guest<'_>, container: Value, index: Value) -> Done {
     let (memory, _) = parts(guest);
     match container.tag() {
         value::ARRAY => Ok(Value(u64_at(memory, element(memory, container, index)?))),
@@ -329,40 +310,36 @@ fn element(memory: &[u8], array: Value, index: Value) -> Result<u32, Error> {
     }
 }
 
-fn set_index(
-    guest: &mut Guest<'_>,
-    container: Value,
-    index: Value,
-    value: Value,
-) -> Result<(), Error> {
-    let (memory, _) = parts(guest);
+fn set_index(guest: &mut Guest<'_>, container: Value, index: Value, value: Value) -> Done {
     match container.tag() {
         value::ARRAY => {
+            let (memory, _) = parts(guest);
             let place = element(memory, container, index)?;
             set_u64(memory, place, value.0);
         }
         value::MAP => set_entry(guest, container, key(index)?, value)?,
         _ => return Err(expected("an array or a map", container)),
     }
-    Ok(())
+    Ok(Value::NIL)
 }
 
-fn set_entry(guest: &mut Guest<'_>, map: Value, key: Value, value: Value) -> Result<(), Error> {
+fn set_entry(
+    guest: &mut Guest<'_>,
+    mut map: Value,
+    mut key: Value,
+    mut value: Value,
+) -> Result<(), Error> {
     let (memory, _) = parts(guest);
     let (n, block) = (u32_at(memory, map.address() + 4), u32_at(memory, map.address() + 8));
-    let place = entry(memory, block, key);
-    if u64_at(memory, place + 8) != 0 {
-        set_u64(memory, place + 16, value.0);
-        return Ok(());
-    }
+    let mut place = entry(memory, block, key);
     let n_items = u32_at(memory, block + 4);
-    let [map, key, value] = [map, key, value].map(|value| Kept::new(guest, value));
-    if (n + 1) * 8 > n_items * 3 {
+    let is_new = u64_at(memory, place + 8) == 0;
+    if is_new && (n + 1) * 8 > n_items * 3 {
         // More than three quarters would be in use.
-        let new = filled_block(guest, 2 * n_items, Value(0))?;
-        let map = map.get(guest).address();
+        [map, key, value] = reserve(guest, 1 + 2 * n_items, [map, key, value])?;
+        let new = new_block(guest, 2 * n_items, Value(0))?;
         let (memory, _) = parts(guest);
-        let old = u32_at(memory, map + 8);
+        let old = u32_at(memory, map.address() + 8);
         for from in (old..old + 8 * n_items).step_by(16) {
             let moved = Value(u64_at(memory, from + 8));
             if moved != Value(0) {
@@ -370,26 +347,22 @@ fn set_entry(guest: &mut Guest<'_>, map: Value, key: Value, value: Value) -> Res
                 memory.copy_within(from as usize + 8..from as usize + 24, to as usize + 8);
             }
         }
-        set_u64(memory, map + 8, Value::tagged(value::FUNCTION, new).0);
+        replace_block(memory, map.address(), 0, new);
+        place = entry(memory, new, key);
     }
-    let [map, key, value] = [map, key, value].map(|kept| kept.get(guest));
     let (memory, _) = parts(guest);
-    let place = entry(memory, u32_at(memory, map.address() + 8), key);
     set_u64(memory, place + 8, key.0);
     set_u64(memory, place + 16, value.0);
-    heap::set_u32(memory, map.address() + 4, n + 1);
+    set_u32(memory, map.address() + 4, n + u32::from(is_new));
     Ok(())
 }
 
 /// The keys of a map, in no particular order.
-fn keys(guest: &mut Guest<'_>, map: Value) -> Result<Value, Error> {
-    let address = check(map, value::MAP, "a map")?;
-    let n = u32_at(parts(guest).0, address + 4);
-    let map = Kept::new(guest, map);
-    let array = new_container(guest, heap::ARRAY, value::ARRAY, n, Value::NIL)?;
-    let map = map.get(guest).address();
+fn keys(guest: &mut Guest<'_>, map: Value) -> Done {
+    let n = u32_at(parts(guest).0, check(map, value::MAP, "a map")? + 4);
+    let (array, [map]) = new_container(guest, heap::ARRAY, value::ARRAY, n, Value::NIL, [map])?;
     let (memory, _) = parts(guest);
-    let (from, mut to) = (u32_at(memory, map + 8), u32_at(memory, array.address() + 8));
+    let (from, mut to) = (u32_at(memory, map.address() + 8), u32_at(memory, array.address() + 8));
     for entry in (from..from + 8 * u32_at(memory, from + 4)).step_by(16) {
         let key = u64_at(memory, entry + 8);
         if key != 0 {
@@ -397,8 +370,14 @@ fn keys(guest: &mut Guest<'_>, map: Value) -> Result<Value, Error> {
             set_u64(memory, to, key);
         }
     }
-    heap::set_u32(memory, array.address() + 4, n);
+    set_u32(memory, array.address() + 4, n);
     Ok(array)
+}
+
+/// A string of the program.
+fn constant(guest: &mut Guest<'_>, index: Value) -> Done {
+    let constant = guest.data().constant(index.address()).to_owned();
+    text(guest, constant.as_bytes())
 }
 
 /// A value as `print` writes it.
@@ -438,7 +417,7 @@ fn write(
             let shape = u32_at(memory, address);
             out.write_str("{")?;
             for (i, name) in (0..).zip(heap.names_of(shape)) {
-                let at = field(memory, address, heap.shape(shape).room, i);
+                let at = field(memory, address, heap.shape(shape), i);
                 write!(out, "{}{name}: ", if i == 0 { "" } else { ", " })?;
                 write(out, memory, heap, Value(u64_at(memory, at)), depth + 1)?;
             }
@@ -449,20 +428,20 @@ fn write(
     }
 }
 
-fn string(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
+fn string(guest: &mut Guest<'_>, value: Value) -> Done {
     let (memory, heap) = parts(guest);
     let written = written(memory, heap, value);
     text(guest, written.as_bytes())
 }
 
-fn print(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
+fn print(guest: &mut Guest<'_>, value: Value) -> Done {
     let (memory, heap) = parts(guest);
     let line = written(memory, heap, value);
     heap.output.print(&line).map_err(Error::host)?;
     Ok(Value::NIL)
 }
 
-fn number(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
+fn number(guest: &mut Guest<'_>, value: Value) -> Done {
     check(value, value::TEXT, "a string")?;
     let (memory, _) = parts(guest);
     let parsed =
@@ -471,7 +450,7 @@ fn number(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
 }
 
 /// Joins strings; numbers become strings.
-fn concat(guest: &mut Guest<'_>, a: Value, b: Value) -> Result<Value, Error> {
+fn concat(guest: &mut Guest<'_>, a: Value, b: Value) -> Done {
     let (memory, heap) = parts(guest);
     let mut joined = Vec::new();
     for value in [a, b] {
@@ -493,7 +472,7 @@ fn order(guest: &mut Guest<'_>, a: Value, b: Value) -> Result<std::cmp::Ordering
 }
 
 /// The bytes from one index up to another one, exclusively.
-fn substring(guest: &mut Guest<'_>, of: Value, from: Value, to: Value) -> Result<Value, Error> {
+fn substring(guest: &mut Guest<'_>, of: Value, from: Value, to: Value) -> Done {
     check(of, value::TEXT, "a string")?;
     let (memory, _) = parts(guest);
     let bytes = text_at(memory, of);
@@ -506,7 +485,7 @@ fn substring(guest: &mut Guest<'_>, of: Value, from: Value, to: Value) -> Result
     text(guest, &part)
 }
 
-fn byte(guest: &mut Guest<'_>, of: Value, index: Value) -> Result<Value, Error> {
+fn byte(guest: &mut Guest<'_>, of: Value, index: Value) -> Done {
     check(of, value::TEXT, "a string")?;
     let (memory, _) = parts(guest);
     let at = index.as_integer().and_then(|n| usize::try_from(n).ok());
@@ -514,14 +493,14 @@ fn byte(guest: &mut Guest<'_>, of: Value, index: Value) -> Result<Value, Error> 
     Ok(byte.map_or(Value::NIL, |&byte| Value::integer(byte.into())))
 }
 
-fn character(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
+fn character(guest: &mut Guest<'_>, value: Value) -> Done {
     let character = value.as_integer().and_then(|n| char::from_u32(n as u32));
     let character = character.ok_or_else(|| failure("expected the number of a character"))?;
     text(guest, character.encode_utf8(&mut [0; 4]).as_bytes())
 }
 
 /// Raises an error with a value.
-fn throw(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
+fn throw(guest: &mut Guest<'_>, value: Value) -> Done {
     let thrown = guest.data().exports().thrown;
     let reference = reference(guest, value);
     thrown.set(&mut *guest, reference)?;
@@ -531,8 +510,9 @@ fn throw(guest: &mut Guest<'_>, value: Value) -> Result<Value, Error> {
 }
 
 /// Calls a function without arguments, and if that fails, another one with the error.
-fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Result<Value, Error> {
-    let handler = Kept::new(guest, handler);
+fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Done {
+    check(handler, value::FUNCTION, "a function")?;
+    let handler = Rooted::new(&mut *guest, handler.0);
     let error = match call(guest, function, &[]) {
         Err(error) => error,
         done => return done,
@@ -557,7 +537,7 @@ fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Result<Val
         }
         _ => return Err(error),
     };
-    let handler = handler.get(guest);
+    let handler = Value(handler.bits(&*guest));
     call(guest, handler, &[value])
 }
 
@@ -577,7 +557,7 @@ fn returned(guest: &Guest<'_>, value: Val) -> Value {
     }
 }
 
-fn call(guest: &mut Guest<'_>, function: Value, args: &[Value]) -> Result<Value, Error> {
+fn call(guest: &mut Guest<'_>, function: Value, args: &[Value]) -> Done {
     let address = check(function, value::FUNCTION, "a function")?;
     let Exports { table, .. } = guest.data().exports();
     let index = u32_at(parts(guest).0, address + 8);

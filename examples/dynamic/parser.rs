@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::lexer::{Token, Word, error, words};
+use crate::library::{self, FUNCTIONS, Use};
 use crate::syntax::{
-    Arithmetic, BUILTINS, Builtin, Comparison, Expr, ExprKind, Function, Local, Logic, Place,
-    Program, Statement, SyntaxError, Variable,
+    Arithmetic, Comparison, Expr, ExprKind, Function, Local, Logic, Place, Program, Statement,
+    SyntaxError, Variable,
 };
 
 /// Expressions, blocks and functions may be within each other so deep.
@@ -192,7 +193,7 @@ impl Parser {
     }
 
     fn declare_global(&mut self, name: &str, place: Place) -> Parsed<()> {
-        if builtin(name).is_some() {
+        if library_function(name).is_some() {
             return Err(error(place, format!("`{name}` is a function of the library")));
         }
         if !self.declared.insert(name.to_owned()) {
@@ -448,16 +449,16 @@ impl Parser {
     }
 
     /// Parses the arguments of a function of the library, which is no value.
-    fn call_builtin(&mut self, builtin: &'static Builtin, place: Place) -> Parsed<Expr> {
+    fn library_call(&mut self, function: &'static library::Function, place: Place) -> Parsed<Expr> {
         self.expect("(")?;
         let args = self.exprs(")")?;
-        if args.len() != builtin.n_params {
-            let Builtin { name, n_params } = builtin;
+        if args.len() != function.n_params {
+            let library::Function { name, n_params, .. } = function;
             let message = format!("`{name}` takes {n_params} arguments, found {}", args.len());
             return Err(error(place, message));
         }
         let depth = args.iter().map(|arg| arg.depth).max().unwrap_or(0);
-        self.node(place, depth, ExprKind::Builtin(builtin, args))
+        self.node(place, depth, ExprKind::Library(function, args))
     }
 
     fn exprs(&mut self, end: &'static str) -> Parsed<Vec<Expr>> {
@@ -481,8 +482,8 @@ impl Parser {
             Token::Text(text) => ExprKind::Text(text),
             Token::Name(name) => {
                 let is_local = self.scopes.iter().any(|scope| scope.find(&name).is_some());
-                if let Some(builtin) = builtin(&name).filter(|_| !is_local) {
-                    return self.call_builtin(builtin, place);
+                if let Some(function) = library_function(&name).filter(|_| !is_local) {
+                    return self.library_call(function, place);
                 }
                 ExprKind::Variable(self.resolve(&name, place))
             }
@@ -530,8 +531,8 @@ impl Parser {
     }
 }
 
-fn builtin(name: &str) -> Option<&'static Builtin> {
-    BUILTINS.iter().find(|builtin| builtin.name == name)
+fn library_function(name: &str) -> Option<&'static library::Function> {
+    FUNCTIONS.iter().find(|function| function.users == Use::Library && function.name == name)
 }
 
 fn too_deep(place: Place) -> SyntaxError {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::library;
+
 /// A place in the source, from 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -95,7 +97,7 @@ pub(crate) enum ExprKind {
     Field(Box<Expr>, String),
     Index(Box<[Expr; 2]>),
     Call(Box<Expr>, Vec<Expr>),
-    Builtin(&'static Builtin, Vec<Expr>),
+    Library(&'static library::Function, Vec<Expr>),
     Arithmetic(Arithmetic, Box<[Expr; 2]>),
     Negate(Box<Expr>),
     Concat(Box<[Expr; 2]>),
@@ -123,33 +125,6 @@ pub(crate) enum Statement {
     Break,
     Continue,
 }
-
-/// A function of the library.
-#[derive(Debug)]
-pub(crate) struct Builtin {
-    pub(crate) name: &'static str,
-    pub(crate) n_params: usize,
-}
-
-/// The library. What `Floor`, `Sqrt`, `Len` and `Push` do is code in place; the others are functions of the host.
-pub(crate) static BUILTINS: [Builtin; 16] = [
-    Builtin { name: "floor", n_params: 1 },
-    Builtin { name: "sqrt", n_params: 1 },
-    Builtin { name: "len", n_params: 1 },
-    Builtin { name: "push", n_params: 2 },
-    Builtin { name: "pop", n_params: 1 },
-    Builtin { name: "map", n_params: 0 },
-    Builtin { name: "keys", n_params: 1 },
-    Builtin { name: "print", n_params: 1 },
-    Builtin { name: "str", n_params: 1 },
-    Builtin { name: "num", n_params: 1 },
-    Builtin { name: "substring", n_params: 3 },
-    Builtin { name: "byte", n_params: 2 },
-    Builtin { name: "char", n_params: 1 },
-    Builtin { name: "clock", n_params: 0 },
-    Builtin { name: "error", n_params: 1 },
-    Builtin { name: "try", n_params: 2 },
-];
 
 /// A program, or a line of a dialogue.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ fn is_inside(inner: &Range<i128>, outer: &Range<i128>) -> bool {
 fn is_operator(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Arithmetic(..) | ExprKind::Negate(_) => true,
-        ExprKind::Builtin(builtin, _) => builtin.name == "sqrt",
+        ExprKind::Library(function, _) => function.name == "sqrt",
         _ => false,
     }
 }
@@ -50,7 +50,7 @@ fn operands(expr: &Expr) -> &[Expr] {
     match &expr.kind {
         ExprKind::Arithmetic(_, operands) => &operands[..],
         ExprKind::Negate(operand) => std::slice::from_ref(operand),
-        ExprKind::Builtin(_, args) => args,
+        ExprKind::Library(_, args) => args,
         _ => &[],
     }
 }
@@ -60,7 +60,7 @@ fn is_integral(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Number(n) => Value::number(*n).tag() == value::INTEGER,
         ExprKind::Arithmetic(Arithmetic::Div, _) => false,
-        ExprKind::Builtin(..) if is_operator(expr) => false,
+        ExprKind::Library(..) if is_operator(expr) => false,
         _ if is_operator(expr) => operands(expr).iter().all(is_integral),
         _ => true,
     }
@@ -193,7 +193,7 @@ impl<'p> Code<'_, '_, 'p> {
                 self.f.local_get(leaves[i].bits);
             }
             let is_strict = matches!(comparison, Comparison::Less | Comparison::Greater);
-            self.host(if is_strict { "less" } else { "less_or_equal" });
+            self.host_holds(if is_strict { "less" } else { "less_or_equal" });
         }
         self.bind(end);
         self.release_leaves(leaves);
@@ -223,7 +223,7 @@ impl<'p> Code<'_, '_, 'p> {
         if self.f.operands_at(slow).is_some() {
             self.f.br(end).bind(slow).local_get(bits[0]).local_get(bits[1]);
             self.place(place);
-            self.host("equal");
+            self.host_holds("equal");
             self.f.bind(end);
         }
         bits.into_iter().for_each(|local| self.release(I64, local));
@@ -476,7 +476,7 @@ impl<'p> Code<'_, '_, 'p> {
                 self.float_tree(operand, leaves);
                 self.f.op(Op::F64Neg);
             }
-            ExprKind::Builtin(_, args) if is_operator(expr) => {
+            ExprKind::Library(_, args) if is_operator(expr) => {
                 self.float_tree(&args[0], leaves);
                 self.f.op(Op::F64Sqrt);
             }

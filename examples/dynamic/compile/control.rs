@@ -121,6 +121,7 @@ impl<'p> Code<'_, '_, 'p> {
         self.bits(value.0);
         self.place(expr.place);
         self.host("bound");
+        self.f.op(Op::I32WrapI64);
         self.f.bind(end);
         self.release_value(value);
     }

@@ -127,6 +127,17 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
         self.f.call(function);
     }
 
+    /// The same for one that returns whether something holds.
+    pub(crate) fn host_holds(&mut self, name: &str) {
+        self.host(name);
+        self.f.i64_const(Value::TRUE.0 as i64).op(Op::I64Eq);
+    }
+
+    /// Leaves the bits of an integer.
+    pub(crate) fn number(&mut self, n: u32) {
+        self.f.i64_const(Value::integer(n as i32).0 as i64);
+    }
+
     pub(crate) fn constant(&mut self, value: Value) {
         self.f.i64_const(value.0 as i64).op(Op::RefReinterpretI64);
     }
@@ -305,7 +316,7 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             ExprKind::Field(object, name) => self.get_field(expr.place, object, name),
             ExprKind::Index(parts) => self.get_index(expr.place, &parts[0], &parts[1]),
             ExprKind::Call(callee, args) => self.call(expr.place, callee, args),
-            ExprKind::Builtin(builtin, args) => self.builtin(expr, builtin.name, args),
+            ExprKind::Library(function, args) => self.library(expr, function.name, args),
             ExprKind::Arithmetic(..) | ExprKind::Negate(_) => self.arithmetic(expr),
             ExprKind::Concat(operands) => self.host_call(expr.place, "concat", &operands[..]),
             ExprKind::Compare(..) | ExprKind::Equal { .. } | ExprKind::Not(_) => {

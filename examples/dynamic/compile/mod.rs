@@ -18,27 +18,8 @@ use slotvm_bytecode::module::{ConstExpr, ImportCall};
 
 use self::function::Job;
 use crate::heap::Heap;
-use crate::syntax::{BUILTINS, Builtin, Program};
-
-/// The functions of the host that code calls itself, with their types. Those that are cold are slow paths.
-const IMPORTS: [(&str, &[ValType], &[ValType], ImportCall); 16] = [
-    ("collect", &[I32], &[], ImportCall::Cold),
-    ("text", &[I32], &[I64], ImportCall::Ordinary),
-    ("get_field", &[I64, I32], &[I64], ImportCall::Cold),
-    ("set_field", &[I64, I32, I64], &[], ImportCall::Cold),
-    ("get_index", &[I64, I64], &[I64], ImportCall::Cold),
-    ("set_index", &[I64, I64, I64], &[], ImportCall::Cold),
-    ("push", &[I64, I64], &[], ImportCall::Cold),
-    ("len", &[I64], &[I64], ImportCall::Cold),
-    ("bound", &[I64], &[I32], ImportCall::Cold),
-    ("floor", &[I64], &[I64], ImportCall::Cold),
-    ("no_number", &[I64], &[], ImportCall::Cold),
-    ("no_function", &[I64], &[], ImportCall::Cold),
-    ("less", &[I64, I64], &[I32], ImportCall::Ordinary),
-    ("less_or_equal", &[I64, I64], &[I32], ImportCall::Ordinary),
-    ("equal", &[I64, I64], &[I32], ImportCall::Ordinary),
-    ("concat", &[I64, I64], &[I64], ImportCall::Ordinary),
-];
+use crate::library::{self, FUNCTIONS, Use};
+use crate::syntax::Program;
 
 /// What the modules of a dialogue share, besides the heap.
 #[derive(Debug, Default)]
@@ -115,12 +96,11 @@ impl<'a> Unit<'a> {
         heap: &'a mut Heap,
     ) -> Result<Unit<'a>, BuildError> {
         let mut imports = HashMap::new();
-        for (name, params, results, call) in IMPORTS {
-            imports.insert(name, module.import_func_called("host", name, params, results, call));
-        }
-        for Builtin { name, n_params } in BUILTINS.iter().filter(|builtin| builtin.name != "sqrt") {
-            let import = || module.import_func("host", name, &vec![I64; *n_params], &[I64]);
-            imports.entry(*name).or_insert_with(import);
+        for library::Function { name, n_params, users, .. } in FUNCTIONS {
+            let call =
+                if *users == Use::SlowPath { ImportCall::Cold } else { ImportCall::Ordinary };
+            let id = module.import_func_called("host", name, &vec![I64; *n_params], &[I64], call);
+            imports.insert(*name, id);
         }
         let declared =
             program.functions.iter().map(|function| &function.name).chain(&program.globals);

@@ -22,8 +22,10 @@ impl<'p> Code<'_, '_, 'p> {
         let bytes = 8 * n_words as i32;
         let (next, limit) = (self.unit.next, self.unit.limit);
         self.f.global_get(next).local_tee(address).i32_const(bytes).op(Op::I32Add).local_tee(end);
-        self.f.global_get(limit).op(Op::I32LeU).br_if(fits).i32_const(bytes);
+        self.f.global_get(limit).op(Op::I32LeU).br_if(fits);
+        self.number(bytes as u32);
         self.host("collect");
+        self.f.op(Op::Drop);
         self.f.global_get(next).local_tee(address).i32_const(bytes).op(Op::I32Add).local_set(end);
         self.f.bind(fits).local_get(end).global_set(next);
         self.release(I32, end);
@@ -118,7 +120,7 @@ impl<'p> Code<'_, '_, 'p> {
         self.cached(object.0, caches, miss);
         self.f.load(Op::I64Load, 16).op(Op::RefReinterpretI64).br(end).bind(miss);
         self.bits(object.0);
-        self.f.i32_const(site as i32);
+        self.number(site);
         self.place(place);
         self.host("get_field");
         self.f.op(Op::RefReinterpretI64).bind(end);
@@ -135,10 +137,11 @@ impl<'p> Code<'_, '_, 'p> {
         self.bits(value.0);
         self.f.store(Op::I64Store, 16).br(end).bind(miss);
         self.bits(object.0);
-        self.f.i32_const(site as i32);
+        self.number(site);
         self.bits(value.0);
         self.place(place);
         self.host("set_field");
+        self.f.op(Op::Drop);
         self.f.bind(end);
         self.release_value(object);
         self.release_value(value);
@@ -209,6 +212,7 @@ impl<'p> Code<'_, '_, 'p> {
             self.bits(local);
         }
         self.host("set_index");
+        self.f.op(Op::Drop);
         self.f.bind(end);
         [container, index, value].into_iter().for_each(|value| self.release_value(value));
     }
@@ -246,7 +250,7 @@ impl<'p> Code<'_, '_, 'p> {
         self.release(Ref, closure);
     }
 
-    pub(crate) fn builtin(&mut self, expr: &'p Expr, name: &'static str, args: &'p [Expr]) {
+    pub(crate) fn library(&mut self, expr: &'p Expr, name: &'static str, args: &'p [Expr]) {
         match name {
             "sqrt" => self.arithmetic(expr),
             "floor" => self.floor(expr.place, &args[0]),
@@ -291,6 +295,7 @@ impl<'p> Code<'_, '_, 'p> {
         self.bits(value.0);
         self.place(place);
         self.host("push");
+        self.f.op(Op::Drop);
         self.f.bind(end);
         self.constant(Value::NIL);
         self.release(I32, n);

@@ -51,7 +51,7 @@ impl Unit<'_> {
         code.f.ref_null(FuncRef).i32_const(n_closures).table(Op::TableGrow, table).op(Op::Drop);
         code.f.i32_const(base).i32_const(0).i32_const(n_closures).table_init(elements, table);
         for (global, text) in texts {
-            code.f.i32_const(text as i32);
+            code.number(text);
             code.host("text");
             code.f.op(Op::RefReinterpretI64).global_set(global);
         }
@@ -120,7 +120,7 @@ impl Unit<'_> {
         for param in [map, key, item] {
             f.local_get(param).op(Op::I64ReinterpretRef);
         }
-        f.call(slow).ret();
+        f.call(slow).op(Op::Drop).ret();
         f.finish()
     }
 }
