@@ -46,6 +46,11 @@ fn is_operator(expr: &Expr) -> bool {
     }
 }
 
+/// Whether a value is a number, or there is an error.
+fn is_number(expr: &Expr) -> bool {
+    is_operator(expr) || matches!(expr.kind, ExprKind::Number(_))
+}
+
 fn operands(expr: &Expr) -> &[Expr] {
     match &expr.kind {
         ExprKind::Arithmetic(_, operands) => &operands[..],
@@ -72,7 +77,7 @@ impl<'p> Code<'_, '_, 'p> {
         let mut values = Vec::new();
         exprs.iter().for_each(|expr| self.evaluate_leaves(expr, &mut values));
         let mut leaves = Vec::new();
-        for &(counter, (local, _), place) in &values {
+        for &(counter, local, place) in &values {
             let bits = self.temporary(I64);
             match counter {
                 Some(counter) => {
@@ -83,29 +88,21 @@ impl<'p> Code<'_, '_, 'p> {
             self.f.local_set(bits);
             leaves.push(Leaf { bits, is_integer: counter.is_some(), float: None, place });
         }
-        values.into_iter().for_each(|(_, value, _)| self.release_value(value));
         leaves
     }
 
     fn evaluate_leaves(
         &mut self,
         expr: &'p Expr,
-        values: &mut Vec<(Option<LocalId>, (LocalId, bool), Place)>,
+        values: &mut Vec<(Option<LocalId>, LocalId, Place)>,
     ) {
         if is_operator(expr) {
             operands(expr).iter().for_each(|operand| self.evaluate_leaves(operand, values));
         } else if let Some(counter) = self.counter(expr) {
-            values.push((Some(counter), (counter, false), expr.place));
+            values.push((Some(counter), counter, expr.place));
         } else if !matches!(expr.kind, ExprKind::Number(_)) {
             let value = self.in_local(expr);
             values.push((None, value, expr.place));
-        }
-    }
-
-    fn release_leaves(&mut self, leaves: Vec<Leaf>) {
-        for leaf in leaves {
-            self.release(I64, leaf.bits);
-            leaf.float.into_iter().for_each(|float| self.release(F64, float));
         }
     }
 
@@ -118,11 +115,10 @@ impl<'p> Code<'_, '_, 'p> {
             self.unless_integers(&leaves, float);
             let result = self.integer_tree(expr, &mut leaves.iter(), float);
             self.number_of(&result);
-            self.release_integer(result);
             self.f.br(end);
             if self.f.operands_at(float).is_none() {
                 self.f.bind(end);
-                return self.release_leaves(leaves);
+                return;
             }
             self.f.bind(float);
         }
@@ -130,7 +126,6 @@ impl<'p> Code<'_, '_, 'p> {
         self.float_tree(expr, &mut leaves.iter());
         self.f.op(Op::I64ReinterpretF64).op(Op::RefReinterpretI64);
         self.bind(end);
-        self.release_leaves(leaves);
     }
 
     /// Leaves whether a comparison holds.
@@ -147,13 +142,12 @@ impl<'p> Code<'_, '_, 'p> {
             Comparison::GreaterOrEqual => (Op::I64GeS, Op::F64Ge),
         };
         // Strings can be compared, but not computed with.
-        let is_plain =
-            !operands.iter().any(|operand| is_operator(operand) || self.counter(operand).is_some());
-        let is_plain =
-            is_plain && !operands.iter().any(|operand| matches!(operand.kind, ExprKind::Number(_)));
+        let is_number = |operand: &Expr| is_number(operand) || self.counter(operand).is_some();
+        let is_plain = !operands.iter().any(is_number);
         self.compare_trees(place, [integer, float], operands, is_plain.then_some(comparison));
     }
 
+    /// Compares numbers, or what else a comparison takes.
     fn compare_trees(
         &mut self,
         place: Place,
@@ -173,8 +167,6 @@ impl<'p> Code<'_, '_, 'p> {
             self.get_integer(&x);
             self.get_integer(&y);
             self.f.op(ops[0]);
-            self.release_integer(x);
-            self.release_integer(y);
             self.f.br(end);
             self.bind(float);
         }
@@ -196,18 +188,16 @@ impl<'p> Code<'_, '_, 'p> {
             self.host_holds(if is_strict { "less" } else { "less_or_equal" });
         }
         self.bind(end);
-        self.release_leaves(leaves);
     }
 
     /// Leaves whether two values are equal.
     pub(crate) fn equal(&mut self, place: Place, operands: &'p [Expr; 2]) {
-        let is_number = |expr: &Expr| is_operator(expr) || matches!(expr.kind, ExprKind::Number(_));
         if operands.iter().all(is_number) {
             return self.compare_trees(place, [Op::I64Eq, Op::F64Eq], operands, None);
         }
         let (slow, end) = (self.f.label(), self.f.label());
         let values = [self.in_local(&operands[0]), self.in_local(&operands[1])];
-        let bits = values.map(|(local, _)| self.bits_local(local));
+        let bits = values.map(|local| self.bits_local(local));
         // Only a double may equal what has other bits, or differ from what has its own.
         let is_other =
             |e: &Expr| matches!(e.kind, ExprKind::Nil | ExprKind::Bool(_) | ExprKind::Text(_));
@@ -226,16 +216,14 @@ impl<'p> Code<'_, '_, 'p> {
             self.host_holds("equal");
             self.f.bind(end);
         }
-        bits.into_iter().for_each(|local| self.release(I64, local));
-        values.into_iter().for_each(|value| self.release_value(value));
     }
 
     /// Leaves the greatest integer that is not greater than a number.
     pub(crate) fn floor(&mut self, place: Place, expr: &'p Expr) {
         let value = self.in_local(expr);
-        let (result, bits) = (self.temporary(Ref), self.bits_local(value.0));
+        let (result, bits) = (self.temporary(Ref), self.bits_local(value));
         let (integer, slow, end) = (self.temporary(I64), self.f.label(), self.f.label());
-        self.f.local_get(value.0).local_set(result);
+        self.f.local_get(value).local_set(result);
         self.f.local_get(bits).i64_const(48).op(Op::I64ShrS).i64_const(-1).op(Op::I64Eq).br_if(end);
         self.f.local_get(bits).i64_const(48).op(Op::I64ShrU).i64_const(value::ATOM as i64);
         self.f.op(Op::I64GeU).br_if(slow);
@@ -247,10 +235,6 @@ impl<'p> Code<'_, '_, 'p> {
         self.place(place);
         self.host("floor");
         self.f.op(Op::RefReinterpretI64).local_set(result).bind(end).local_get(result);
-        self.release(I64, integer);
-        self.release(I64, bits);
-        self.release(Ref, result);
-        self.release_value(value);
     }
 
     /// Branches if a leaf is no integer.
@@ -275,10 +259,6 @@ impl<'p> Code<'_, '_, 'p> {
         };
     }
 
-    fn release_integer(&mut self, integer: Integer) {
-        integer.local.into_iter().for_each(|local| self.release(I64, local));
-    }
-
     /// Computes a tree with integers, or goes to the label.
     fn integer_tree<'l>(
         &mut self,
@@ -299,15 +279,12 @@ impl<'p> Code<'_, '_, 'p> {
                 self.get_integer(&x);
                 self.f.op(Op::I64Sub).local_set(result);
                 let range = 1 - x.range.end..1 - x.range.start;
-                self.release_integer(x);
                 range
             }
             ExprKind::Arithmetic(operator, operands) => {
                 let x = self.integer_tree(&operands[0], leaves, float);
                 let y = self.integer_tree(&operands[1], leaves, float);
                 let range = self.integer_operator(*operator, [&x, &y], result, float);
-                self.release_integer(x);
-                self.release_integer(y);
                 range
             }
             _ => {
@@ -493,8 +470,6 @@ impl<'p> Code<'_, '_, 'p> {
                         let (x, y) = (self.temporary(F64), self.temporary(F64));
                         self.f.local_set(y).local_tee(x).local_get(x).local_get(y).op(Op::F64Div);
                         self.f.op(Op::F64Floor).local_get(y).op(Op::F64Mul).op(Op::F64Sub);
-                        self.release(F64, x);
-                        self.release(F64, y);
                         &mut self.f
                     }
                 };

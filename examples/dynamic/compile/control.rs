@@ -18,6 +18,7 @@ impl<'p> Code<'_, '_, 'p> {
     }
 
     fn statement(&mut self, statement: &'p Statement) {
+        self.n_used = [0; 4];
         match statement {
             Statement::Expr(expr) => {
                 self.value(expr);
@@ -115,15 +116,14 @@ impl<'p> Code<'_, '_, 'p> {
         }
         let (call, end) = (self.f.label(), self.f.label());
         let value = self.in_local(expr);
-        self.unless_tag(value.0, value::INTEGER, call);
-        self.address(value.0);
+        self.unless_tag(value, value::INTEGER, call);
+        self.address(value);
         self.f.br(end).bind(call);
-        self.bits(value.0);
+        self.bits(value);
         self.place(expr.place);
         self.host("bound");
         self.f.op(Op::I32WrapI64);
         self.f.bind(end);
-        self.release_value(value);
     }
 
     /// The `i32` of a variable that counts a loop.
@@ -183,9 +183,8 @@ impl<'p> Code<'_, '_, 'p> {
             }
             _ => {
                 let value = self.in_local(expr);
-                self.is_false(value.0);
+                self.is_false(value);
                 self.f.op(Op::I32Eqz);
-                self.release_value(value);
             }
         }
     }

@@ -3,7 +3,7 @@
 use slotvm::builder::{
     BuildError, FuncId, FunctionBuilder, GlobalId, LabelId, LocalId, ModuleBuilder,
 };
-use slotvm::{Op, SourcePlace, ValType, ValType::I32, ValType::I64, ValType::Ref};
+use slotvm::{Op, SourcePlace, ValType, ValType::F64, ValType::I32, ValType::I64, ValType::Ref};
 use slotvm_bytecode::module::ConstExpr;
 
 use super::{Unit, declare};
@@ -37,7 +37,9 @@ pub(crate) struct Code<'m, 'u, 'p> {
     pub(crate) locals: Vec<Option<Storage>>,
     /// Where `continue` and `break` go, for each loop.
     pub(crate) loops: Vec<(LabelId, LabelId)>,
-    free: Vec<(ValType, LocalId)>,
+    /// Locals for a moment, by type; the first so many are in use.
+    temporaries: [Vec<LocalId>; 4],
+    pub(crate) n_used: [usize; 4],
 }
 
 /// Compiles a function. Those within it become jobs.
@@ -92,20 +94,20 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             cells: Vec::new(),
             locals,
             loops: Vec::new(),
-            free: Vec::new(),
+            temporaries: Default::default(),
+            n_used: [0; 4],
         }
     }
 
-    /// A local for a moment; [`Code::release`] gives it back.
+    /// A local until the end of the statement.
     pub(crate) fn temporary(&mut self, ty: ValType) -> LocalId {
-        match self.free.iter().position(|(free, _)| *free == ty) {
-            Some(at) => self.free.swap_remove(at).1,
-            None => self.f.local(ty),
+        let kind = [I32, I64, F64].iter().position(|other| *other == ty).unwrap_or(3);
+        let (pool, n_used) = (&mut self.temporaries[kind], &mut self.n_used[kind]);
+        if *n_used == pool.len() {
+            pool.push(self.f.local(ty));
         }
-    }
-
-    pub(crate) fn release(&mut self, ty: ValType, local: LocalId) {
-        self.free.push((ty, local));
+        *n_used += 1;
+        pool[*n_used - 1]
     }
 
     /// Binds a label, unless it cannot be reached.
@@ -191,7 +193,6 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             self.f.local_get(address);
             self.tagged(value::FUNCTION);
             self.f.local_set(storage);
-            self.release(I32, address);
         }
     }
 
@@ -276,27 +277,19 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
         self.address(cell);
         self.bits(value);
         self.f.store(Op::I64Store, 8);
-        self.release(Ref, value);
-        self.release(Ref, cell);
     }
 
     /// Leaves the value of an expression in a local that is not to be written.
-    pub(crate) fn in_local(&mut self, expr: &'p Expr) -> (LocalId, bool) {
+    pub(crate) fn in_local(&mut self, expr: &'p Expr) -> LocalId {
         if let ExprKind::Variable(Variable::Local(local)) = &expr.kind
             && let Some(Storage::Value(id)) = self.locals[*local]
         {
-            return (id, false);
+            return id;
         }
         self.value(expr);
         let local = self.temporary(Ref);
         self.f.local_set(local);
-        (local, true)
-    }
-
-    pub(crate) fn release_value(&mut self, (local, is_temporary): (LocalId, bool)) {
-        if is_temporary {
-            self.release(Ref, local);
-        }
+        local
     }
 
     /// Leaves the value of an expression.
@@ -337,7 +330,6 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             self.f.op(Op::I32Eqz);
         }
         self.f.br_if(end).op(Op::Drop);
-        self.release(Ref, left);
         self.value(&operands[1]);
         self.f.bind(end);
     }
@@ -345,13 +337,12 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
     /// Calls a function of the host with values. All are evaluated before the bits of any are taken.
     pub(crate) fn host_call(&mut self, place: Place, name: &str, args: &'p [Expr]) {
         let locals: Vec<_> = args.iter().map(|arg| self.in_local(arg)).collect();
-        for (local, _) in &locals {
-            self.bits(*local);
+        for local in locals {
+            self.bits(local);
         }
         self.place(place);
         self.host(name);
         self.f.op(Op::RefReinterpretI64);
-        locals.into_iter().for_each(|local| self.release_value(local));
     }
 
     /// The global that has a string of the program.
@@ -386,11 +377,9 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             self.f.local_get(address);
             self.bits(capture);
             self.f.store(Op::I64Store, 16 + 8 * i as u32);
-            self.release(Ref, capture);
         }
         self.f.local_get(address);
         self.tagged(value::FUNCTION);
-        self.release(I32, address);
     }
 
     /// Leaves whether a value in a local is `nil` or `false`.

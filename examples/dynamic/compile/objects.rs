@@ -28,7 +28,6 @@ impl<'p> Code<'_, '_, 'p> {
         self.f.op(Op::Drop);
         self.f.global_get(next).local_tee(address).i32_const(bytes).op(Op::I32Add).local_set(end);
         self.f.bind(fits).local_get(end).global_set(next);
-        self.release(I32, end);
         address
     }
 
@@ -53,7 +52,6 @@ impl<'p> Code<'_, '_, 'p> {
             self.bits(value);
             self.f.store(Op::I64Store, offset + 8 * i);
         }
-        self.release(Ref, value);
     }
 
     fn store_nil(&mut self, address: LocalId, offset: u32) {
@@ -75,7 +73,6 @@ impl<'p> Code<'_, '_, 'p> {
         (items.len()..room).for_each(|i| self.store_nil(address, 24 + 8 * i as u32));
         self.f.local_get(address);
         self.tagged(value::ARRAY);
-        self.release(I32, address);
     }
 
     pub(crate) fn object(&mut self, fields: &'p [(String, Expr)]) {
@@ -90,7 +87,6 @@ impl<'p> Code<'_, '_, 'p> {
         (fields.len()..room).for_each(|i| self.store_nil(address, 16 + 8 * i as u32));
         self.f.local_get(address);
         self.tagged(value::OBJECT);
-        self.release(I32, address);
     }
 
     /// Declares the cache of an access to a field, and returns the access's number.
@@ -117,14 +113,13 @@ impl<'p> Code<'_, '_, 'p> {
         let (site, caches) = self.site(name);
         let (miss, end) = (self.f.label(), self.f.label());
         let object = self.in_local(object);
-        self.cached(object.0, caches, miss);
+        self.cached(object, caches, miss);
         self.f.load(Op::I64Load, 16).op(Op::RefReinterpretI64).br(end).bind(miss);
-        self.bits(object.0);
+        self.bits(object);
         self.number(site);
         self.place(place);
         self.host("get_field");
         self.f.op(Op::RefReinterpretI64).bind(end);
-        self.release_value(object);
     }
 
     pub(crate) fn set_field(&mut self, object: &'p Expr, name: &str, value: &'p Expr) {
@@ -133,18 +128,16 @@ impl<'p> Code<'_, '_, 'p> {
         let place = object.place;
         let object = self.in_local(object);
         let value = self.in_local(value);
-        self.cached(object.0, caches, miss);
-        self.bits(value.0);
+        self.cached(object, caches, miss);
+        self.bits(value);
         self.f.store(Op::I64Store, 16).br(end).bind(miss);
-        self.bits(object.0);
+        self.bits(object);
         self.number(site);
-        self.bits(value.0);
+        self.bits(value);
         self.place(place);
         self.host("set_field");
         self.f.op(Op::Drop);
         self.f.bind(end);
-        self.release_value(object);
-        self.release_value(value);
     }
 
     /// Goes to a label unless it is an array with this element. Leaves the address of its block and the index.
@@ -171,7 +164,6 @@ impl<'p> Code<'_, '_, 'p> {
         self.f.load(Op::I32Load, 4).op(Op::I32GeU).br_if(miss);
         self.address(array);
         self.f.load(Op::I32Load, 8).local_get(number);
-        self.release(I32, number);
     }
 
     pub(crate) fn get_index(&mut self, place: Place, container: &'p Expr, index: &'p Expr) {
@@ -179,18 +171,16 @@ impl<'p> Code<'_, '_, 'p> {
         let counter = self.counter(index);
         let container = self.in_local(container);
         let index = self.in_local(index);
-        self.element(container.0, index.0, counter, [other, miss]);
+        self.element(container, index, counter, [other, miss]);
         self.f.load_indexed(Op::I64LoadIndexed, 8, 8).op(Op::RefReinterpretI64).br(end).bind(other);
-        self.unless_tag(container.0, value::MAP, miss);
+        self.unless_tag(container, value::MAP, miss);
         let map_get = self.unit.map_get;
-        self.f.local_get(container.0).local_get(index.0).call(map_get).br(end).bind(miss);
-        self.bits(container.0);
-        self.bits(index.0);
+        self.f.local_get(container).local_get(index).call(map_get).br(end).bind(miss);
+        self.bits(container);
+        self.bits(index);
         self.place(place);
         self.host("get_index");
         self.f.op(Op::RefReinterpretI64).bind(end);
-        self.release_value(container);
-        self.release_value(index);
     }
 
     pub(crate) fn set_index(&mut self, container: &'p Expr, index: &'p Expr, value: &'p Expr) {
@@ -200,21 +190,20 @@ impl<'p> Code<'_, '_, 'p> {
         let container = self.in_local(container);
         let index = self.in_local(index);
         let value = self.in_local(value);
-        self.element(container.0, index.0, counter, [other, miss]);
-        self.bits(value.0);
+        self.element(container, index, counter, [other, miss]);
+        self.bits(value);
         self.f.store_indexed(Op::I64StoreIndexed, 8, 8).br(end).bind(other);
-        self.unless_tag(container.0, value::MAP, miss);
+        self.unless_tag(container, value::MAP, miss);
         let map_set = self.unit.map_set;
-        self.f.local_get(container.0).local_get(index.0).local_get(value.0);
+        self.f.local_get(container).local_get(index).local_get(value);
         self.place(place);
         self.f.call(map_set).br(end).bind(miss);
-        for local in [container.0, index.0, value.0] {
+        for local in [container, index, value] {
             self.bits(local);
         }
         self.host("set_index");
         self.f.op(Op::Drop);
         self.f.bind(end);
-        [container, index, value].into_iter().for_each(|value| self.release_value(value));
     }
 
     pub(crate) fn call(&mut self, place: Place, callee: &'p Expr, args: &'p [Expr]) {
@@ -247,7 +236,6 @@ impl<'p> Code<'_, '_, 'p> {
         // Of another number of arguments, the function has another type, which traps.
         self.place(place);
         self.f.call_indirect(ty, table);
-        self.release(Ref, closure);
     }
 
     pub(crate) fn library(&mut self, expr: &'p Expr, name: &'static str, args: &'p [Expr]) {
@@ -263,16 +251,15 @@ impl<'p> Code<'_, '_, 'p> {
     fn len(&mut self, place: Place, of: &'p Expr) {
         let (other, end) = (self.f.label(), self.f.label());
         let value = self.in_local(of);
-        self.unless_tag(value.0, value::ARRAY, other);
-        self.address(value.0);
+        self.unless_tag(value, value::ARRAY, other);
+        self.address(value);
         self.f.load(Op::I32Load, 4);
         self.integer();
         self.f.br(end).bind(other);
-        self.bits(value.0);
+        self.bits(value);
         self.place(place);
         self.host("len");
         self.f.op(Op::RefReinterpretI64).bind(end);
-        self.release_value(value);
     }
 
     fn push(&mut self, place: Place, array: &'p Expr, value: &'p Expr) {
@@ -280,27 +267,23 @@ impl<'p> Code<'_, '_, 'p> {
         let array = self.in_local(array);
         let value = self.in_local(value);
         let (n, block) = (self.temporary(I32), self.temporary(I32));
-        self.unless_tag(array.0, value::ARRAY, full);
-        self.address(array.0);
+        self.unless_tag(array, value::ARRAY, full);
+        self.address(array);
         self.f.load(Op::I32Load, 8).local_set(block);
-        self.address(array.0);
+        self.address(array);
         self.f.load(Op::I32Load, 4).local_tee(n);
         self.f.local_get(block).load(Op::I32Load, 4).op(Op::I32GeU).br_if(full);
         self.f.local_get(block).local_get(n);
-        self.bits(value.0);
+        self.bits(value);
         self.f.store_indexed(Op::I64StoreIndexed, 8, 8);
-        self.address(array.0);
+        self.address(array);
         self.f.local_get(n).i32_const(1).op(Op::I32Add).store(Op::I32Store, 4).br(end).bind(full);
-        self.bits(array.0);
-        self.bits(value.0);
+        self.bits(array);
+        self.bits(value);
         self.place(place);
         self.host("push");
         self.f.op(Op::Drop);
         self.f.bind(end);
         self.constant(Value::NIL);
-        self.release(I32, n);
-        self.release(I32, block);
-        self.release_value(array);
-        self.release_value(value);
     }
 }

@@ -69,7 +69,6 @@ impl Unit<'_> {
                 .local_get(address);
             code.tagged(value::FUNCTION);
             code.f.global_set(global);
-            code.release(I32, address);
         }
         code.constant(Value::NIL);
         code.f.return_call(main);

@@ -32,11 +32,11 @@ local function squares(n)
   local table = {}
   for i = 0, n - 1 do table[i * 7] = i * i % 1009 end
   local sum = 0
-  for round = 1, 10 do
+  for round = 1, 30 do
     for i = 0, n - 1 do sum = sum + table[i * 7] end
   end
   return sum
 end
 
-print(most(frequencies(words(100000), 50)))
+print(most(frequencies(words(100000), 100)))
 print(squares(200000))
