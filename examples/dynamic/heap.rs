@@ -32,7 +32,9 @@ pub(crate) const SHAPES: u32 = 16;
 pub(crate) const TEXT_HASH_OFFSET: u32 = 8;
 
 /// Fields of an object.
-const FIELDS_MAX: usize = 250;
+pub(crate) const FIELDS_MAX: usize = 250;
+/// Shapes that a program makes when it adds fields; each takes up to a KiB.
+const SHAPES_MAX: usize = 100_000;
 
 /// Error of a running program.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +84,9 @@ pub(crate) struct Heap {
     pub(crate) exports: Option<Exports>,
     pub(crate) space: collector::Space,
     pub(crate) texts: TextTable,
-    names: HashMap<String, u32>,
+    /// Names of fields, and their numbers.
+    pub(crate) names: Vec<String>,
+    numbers: HashMap<String, u32>,
     shapes: Vec<Shape>,
     /// The shapes without fields, by their room.
     roots: HashMap<u32, u32>,
@@ -109,7 +113,8 @@ impl Heap {
             exports: None,
             space: collector::Space::new(is_stressed),
             texts: TextTable::default(),
-            names: HashMap::new(),
+            names: Vec::new(),
+            numbers: HashMap::new(),
             shapes: Vec::new(),
             roots: HashMap::new(),
             sites: Vec::new(),
@@ -124,8 +129,13 @@ impl Heap {
     }
 
     pub(crate) fn name(&mut self, name: &str) -> u32 {
-        let next = self.names.len() as u32;
-        *self.names.entry(name.to_owned()).or_insert(next)
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        self.names.push(name.to_owned());
+        let number = self.names.len() as u32 - 1;
+        self.numbers.insert(name.to_owned(), number);
+        number
     }
 
     pub(crate) fn add_site(&mut self, name: &str) -> u32 {
@@ -185,13 +195,10 @@ impl Heap {
         if self.shape(shape).fields.len() >= FIELDS_MAX {
             return Err(failure(format!("an object has at most {FIELDS_MAX} fields; use a map")));
         }
+        if self.shapes.len() >= SHAPES_MAX {
+            return Err(failure("fields are added in too many orders; use maps"));
+        }
         Ok(self.extended(shape, name))
-    }
-
-    pub(crate) fn names_of(&self, shape: u32) -> Vec<&str> {
-        let names: HashMap<u32, &str> =
-            self.names.iter().map(|(name, &i)| (i, name.as_str())).collect();
-        self.shape(shape).fields.iter().map(|field| names[field]).collect()
     }
 }
 

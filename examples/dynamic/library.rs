@@ -78,6 +78,8 @@ functions! {
 
 /// Arrays and objects within each other are written so deep.
 const WRITTEN_DEPTH_MAX: u32 = 4;
+/// Of an array, no more elements are written than make so much text.
+const WRITTEN_BYTES_MAX: usize = 1 << 16;
 /// Entries of a new map.
 const MAP_ENTRIES_MIN: u32 = 4;
 /// By which the block of more fields of an object grows.
@@ -406,20 +408,24 @@ fn write(
         }
         value::MAP => write!(out, "map of {}", u32_at(memory, address + 4)),
         value::ARRAY => {
-            let block = u32_at(memory, address + 8);
-            for i in 0..u32_at(memory, address + 4) {
-                out.write_str(if i == 0 { "[" } else { ", " })?;
+            let (length, block) = (u32_at(memory, address + 4), u32_at(memory, address + 8));
+            out.write_str("[")?;
+            for i in 0..length {
+                out.write_str(if i == 0 { "" } else { ", " })?;
+                if out.len() > WRITTEN_BYTES_MAX {
+                    return out.write_str("...]");
+                }
                 write(out, memory, heap, Value(u64_at(memory, block + 8 + 8 * i)), depth + 1)?;
             }
-            out.write_str(if u32_at(memory, address + 4) == 0 { "[]" } else { "]" })
+            out.write_str("]")
         }
         value::OBJECT => {
-            let shape = u32_at(memory, address);
+            let shape = heap.shape(u32_at(memory, address));
             out.write_str("{")?;
-            for (i, name) in (0..).zip(heap.names_of(shape)) {
-                let at = field(memory, address, heap.shape(shape), i);
-                write!(out, "{}{name}: ", if i == 0 { "" } else { ", " })?;
-                write(out, memory, heap, Value(u64_at(memory, at)), depth + 1)?;
+            for (i, &name) in (0..).zip(&shape.fields) {
+                let place = field(memory, address, shape, i);
+                write!(out, "{}{}: ", if i == 0 { "" } else { ", " }, heap.names[name as usize])?;
+                write(out, memory, heap, Value(u64_at(memory, place)), depth + 1)?;
             }
             out.write_str("}")
         }
@@ -527,14 +533,12 @@ fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Done {
             None => return Err(error),
         },
         // What ends programs from outside is not for them.
-        _ if matches!(
-            error.trap_code(),
-            Some(TrapCode::StackOverflow | TrapCode::BadSignature)
-        ) =>
+        Error::Trap(trap)
+            if !matches!(trap.code, TrapCode::StackOverflow | TrapCode::BadSignature) =>
         {
-            let message = message(&error);
-            text(guest, message.as_bytes())?
+            return Err(error);
         }
+        Error::Trap(_) | Error::Limit { .. } => text(guest, message(&error).as_bytes())?,
         _ => return Err(error),
     };
     let handler = Value(handler.bits(&*guest));

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::heap::FIELDS_MAX;
 use crate::lexer::{Token, Word, error, words};
 use crate::library::{self, FUNCTIONS, Use};
 use crate::syntax::{
@@ -520,6 +521,12 @@ impl Parser {
             let name = self.name()?;
             if fields.iter().any(|(other, _)| *other == name) {
                 return Err(error(place, format!("there is a field `{name}` already")));
+            }
+            if fields.len() == FIELDS_MAX {
+                return Err(error(
+                    place,
+                    format!("an object has at most {FIELDS_MAX} fields; use a map"),
+                ));
             }
             self.expect(":")?;
             fields.push((name, self.expr()?));

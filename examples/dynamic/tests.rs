@@ -177,8 +177,8 @@ fn arrays() {
         "let a = [1, 2.5, \"x\", nil, true, [3, []]] print(a) print(len(a)) print([])
          a[1] = a[0] + a[1] print(a[1]) print(a[1.0]) push(a, 7) print(pop(a)) print(pop([]))
          let b = [] for i = 0 to 100 { push(b, [i]) } let sum = 0 for i = 0 to len(b) { sum = sum + b[i][0] } print(sum)
-         b[3] = b print(b[3][3][4])",
-        "[1, 2.5, x, nil, true, [3, []]]\n6\n[]\n3.5\n3.5\n7\nnil\n4950\n[4]",
+         b[3] = b print(b[3][3][4]) print(len(str(b)) < 100000)",
+        "[1, 2.5, x, nil, true, [3, []]]\n6\n[]\n3.5\n3.5\n7\nnil\n4950\n[4]\ntrue",
     );
 }
 
@@ -195,6 +195,29 @@ fn objects_change_their_shapes() {
          let literal = {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6} print(literal.f + many.f) print(literal.e + many.e)",
         "{x: 1, y: {z: 2}}\n3\nnil\n{x: 5, y: {z: 2}, w: 6}\n\
          {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10, k: 11, l: 12, m: 13, n: 19}\n10\nnil\n12\n10",
+    );
+}
+
+#[test]
+fn fields_have_limits() {
+    let fields: String = (0..251).map(|i| format!("o.f{i} = {i}\n")).collect();
+    check_one(
+        &format!("let o = {{}}\n{fields}"),
+        "error: an object has at most 250 fields; use a map\n    at main (test:252:1)",
+    );
+    // Nine fields in all orders.
+    let assign: String = (0..9).map(|i| format!("if i == {i} {{ o.f{i} = 0 }}\n")).collect();
+    check_one(
+        &format!(
+            "fn set(o, i) {{\n{assign}}}
+             fn all(order, used) {{
+               if len(order) == 9 {{ let o = {{}} for i = 0 to 9 {{ set(o, order[i]) }} return }}
+               for i = 0 to 9 {{ if not used[i] {{ used[i] = true push(order, i) all(order, used) pop(order) used[i] = false }} }}
+             }}
+             fn run() {{ all([], [nil, nil, nil, nil, nil, nil, nil, nil, nil]) }}
+             print(try(run, fn(e) {{ return e }}))"
+        ),
+        "fields are added in too many orders; use maps",
     );
 }
 
@@ -277,9 +300,11 @@ fn errors_are_caught() {
          fn endless(n) { return endless(n + 1) + 1 }
          print(try(fn() { return endless(0) }, fn(e) { return e }))
          print(try(fn() { error(0.0) }, fn(e) { return e }))
+         fn again(n) { return try(fn() { return again(n + 1) }, fn(e) { return e }) }
+         print(again(0))
          try(fn() { error(1) }, fn() { })",
         "1\n7\ncaught: expected a number, found nil\nbottom0123\nthe function takes another number of arguments\n\
-         call stack exhausted\n0\nerror: the function takes another number of arguments\n    at main (test:10:10)",
+         call stack exhausted\n0\nlimit host_calls_max (100) exceeded: 101 wanted\nerror: the function takes another number of arguments\n    at main (test:12:10)",
     );
 }
 
@@ -324,6 +349,11 @@ fn syntax_errors_name_the_place_and_the_rule() {
     check_syntax("len()", "1:1: `len` takes 1 arguments, found 0");
     check_syntax("fn f(a, a) { }", "1:9: there is a parameter `a` already");
     check_syntax("{a: 1, a: 2}", "1:8: there is a field `a` already");
+    let fields: Vec<String> = (0..251).map(|i| format!("f{i}: 0")).collect();
+    check_syntax(
+        &format!("{{{}}}", fields.join(", ")),
+        "1:2142: an object has at most 250 fields; use a map",
+    );
     check_syntax("break", "1:1: `break` outside a loop");
     check_syntax("1 = 2", "1:1: this cannot be assigned");
     check_syntax("if true { 1", "1:12: expected `}`, found the end");
