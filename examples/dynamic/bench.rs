@@ -36,12 +36,8 @@ fn report() -> Result<(), String> {
         None if args.iter().any(|arg| arg == "--bench") => ROUNDS,
         None => 1,
     };
-    println!(
-        "| program | {} | {} |",
-        ENGINES.map(|name| format!("{name}, ms")).join(" | "),
-        "of PUC Lua's"
-    );
-    println!("|---|{}", "---|".repeat(ENGINES.len() + 1));
+    let names = ENGINES.map(|name| format!("{name}, ms")).join(" | ");
+    println!("| program | {names} | of PUC Lua's |\n|---|---|---|---|---|---|");
     let mut products = [0.0; ENGINES.len()];
     for program in PROGRAMS {
         let medians = medians(program, rounds)?;

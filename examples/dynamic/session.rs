@@ -18,7 +18,7 @@ pub(crate) enum ProgramError {
     Syntax { file: String, error: SyntaxError },
     /// A limit of slotvm is exceeded.
     #[error("{file}: {error}")]
-    Build { file: String, error: BuildError },
+    Build { file: String, error: Box<BuildError> },
     #[error(transparent)]
     Run(Error),
 }
@@ -54,8 +54,10 @@ impl Session {
         let globals = declared.chain(self.shared.globals.iter().cloned()).collect();
         parser::check_names(&program, &globals).map_err(syntax)?;
         let compiled = compile(&program, file, &self.shared, self.store.data_mut());
-        let (module, n_functions) =
-            compiled.map_err(|error| ProgramError::Build { file: file.to_owned(), error })?;
+        let (module, n_functions) = compiled.map_err(|error| ProgramError::Build {
+            file: file.to_owned(),
+            error: Box::new(error),
+        })?;
         let module = Module::from_bytecode(&self.engine, module).map_err(ProgramError::Run)?;
         let instance = self.instantiate(&module).map_err(ProgramError::Run)?;
         self.shared = Shared { globals, is_started: true, n_functions };

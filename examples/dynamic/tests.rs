@@ -315,7 +315,7 @@ fn lines_of_a_dialogue_share_globals() {
             "let a = 1",
             "fn f(x) { return x + a }",
             "f(2)",
-            "a = 10",
+            "let a = a * 10",
             "f(2)",
             "fn g(x) { return f(x) * 2 }",
             "g(1)",
@@ -404,4 +404,61 @@ fn the_demonstration_and_the_programs_print_what_is_known() {
         include_str!("demo.dyn"),
         "fib(20) is 6765\nprimes: [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]\nthe: 3, fox: 1, dog: 1\n1 2 3\ncaught: no area of a triangle\n78.53981633974483",
     );
+}
+
+/// The blocks of a kind of the guide's chapter, each with the block after it.
+fn blocks(kind: &str) -> Vec<(&'static str, &'static str)> {
+    let chapter = include_str!("../../docs/guide/src/language.md");
+    let blocks: Vec<_> = chapter
+        .split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
+        .collect();
+    let next = blocks.iter().skip(1).map(|(_, text)| *text).chain([""]);
+    let pairs = blocks.iter().zip(next).filter(|((found, _), _)| *found == kind);
+    pairs.map(|((_, text), next)| (*text, next)).collect()
+}
+
+#[test]
+fn the_chapter_shows_code_of_these_files() {
+    let files = [
+        include_str!("collector.rs"),
+        include_str!("heap.rs"),
+        include_str!("library.rs"),
+        include_str!("session.rs"),
+        include_str!("value.rs"),
+        include_str!("compile/arithmetic.rs"),
+        include_str!("compile/function.rs"),
+        include_str!("compile/objects.rs"),
+    ];
+    let plain =
+        |text: &str| text.lines().map(|line| line.trim().to_owned() + "\n").collect::<String>();
+    let files = files.map(plain);
+    let excerpts = blocks("rs");
+    assert!(excerpts.len() >= 8);
+    for (excerpt, _) in excerpts {
+        assert!(files.iter().any(|file| file.contains(&plain(excerpt))), "no file has\n{excerpt}");
+    }
+}
+
+#[test]
+fn the_programs_of_the_chapter_print_what_stands_below_them() {
+    let programs = blocks("dyn");
+    assert!(programs.len() >= 3);
+    for (program, expected) in programs {
+        let found = run_with(&Config::new(), false, &[program]);
+        assert_eq!(found.replace("(test:", "(chapter:"), expected);
+    }
+    for (dialogue, _) in blocks("console") {
+        let lines: Vec<&str> =
+            dialogue.lines().filter_map(|line| line.strip_prefix("> ")).collect();
+        let expected: String = dialogue
+            .lines()
+            .filter(|line| !line.starts_with("> "))
+            .map(|line| line.to_owned() + "\n")
+            .collect();
+        let found = run_with(&Config::new(), false, &lines);
+        assert_eq!(found.replace("(test:", "(line 4:"), expected);
+    }
 }

@@ -284,8 +284,7 @@ impl<'p> Code<'_, '_, 'p> {
             ExprKind::Arithmetic(operator, operands) => {
                 let x = self.integer_tree(&operands[0], leaves, float);
                 let y = self.integer_tree(&operands[1], leaves, float);
-                let range = self.integer_operator(*operator, [&x, &y], result, float);
-                range
+                self.integer_operator(*operator, [&x, &y], result, float)
             }
             _ => {
                 let leaf = leaves.next().expect("the leaves are those of the tree");

@@ -45,6 +45,8 @@ pub(crate) struct Unit<'a> {
     map_get: FuncId,
     map_set: FuncId,
     globals: HashMap<String, GlobalId>,
+    /// Those that no module before has.
+    new_globals: Vec<GlobalId>,
     /// Globals that have the strings of the program.
     texts: HashMap<String, GlobalId>,
     /// The functions that `fn` declares here. They are called directly.
@@ -105,7 +107,7 @@ impl<'a> Unit<'a> {
         let declared =
             program.functions.iter().map(|function| &function.name).chain(&program.globals);
         let names: BTreeSet<&String> = declared.chain(program.used.keys()).collect();
-        let mut globals = HashMap::new();
+        let (mut globals, mut new_globals) = (HashMap::new(), Vec::new());
         // The first module of a dialogue has the memory, the table and the code that all share.
         let first = !shared.is_started;
         let pointer = |module: &mut ModuleBuilder, name| match first {
@@ -123,6 +125,7 @@ impl<'a> Unit<'a> {
             let id = module.global(name, Ref, true, ConstExpr::ref_null(Ref));
             module.export_global(&format!("global {name}"), id);
             globals.insert(name.clone(), id);
+            new_globals.push(id);
         }
         let memory = match first {
             true => module.memory("memory", 1, None),
@@ -149,6 +152,7 @@ impl<'a> Unit<'a> {
             map_get,
             map_set,
             globals,
+            new_globals,
             texts: HashMap::new(),
             direct: HashMap::new(),
             closures: Vec::new(),

@@ -37,7 +37,7 @@ impl Unit<'_> {
         texts.sort();
         let texts: Vec<_> =
             texts.into_iter().map(|(global, text)| (global, self.heap.add_text(text))).collect();
-        let undeclared: Vec<_> = program.globals.iter().map(|name| self.globals[name]).collect();
+        let new_globals = std::mem::take(&mut self.new_globals);
         let function = crate::syntax::Function {
             name: String::new(),
             n_params: 0,
@@ -55,7 +55,7 @@ impl Unit<'_> {
             code.host("text");
             code.f.op(Op::RefReinterpretI64).global_set(global);
         }
-        for global in undeclared {
+        for global in new_globals {
             code.constant(Value::NIL);
             code.f.global_set(global);
         }
