@@ -166,8 +166,9 @@ fn functions_and_closures() {
          fn nested(n) { fn down(k) { if k == 0 { return n } return down(k - 1) } return down(n) }
          print(nested(5)) print(fib)
          let twice = fn(f) { return fn(x) { return f(f(x)) } }
-         print(twice(twice(fn(x) { return x * 2 }))(1))",
-        "610\n3\n11\n2\n210\nfalse\n7\n5\nfunction\n16",
+         print(twice(twice(fn(x) { return x * 2 }))(1))
+         fn main() { 1 } print(main())",
+        "610\n3\n11\n2\n210\nfalse\n7\n5\nfunction\n16\nnil",
     );
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Job<'p> {
     pub(crate) function: &'p Function,
     /// Which of its captures are cells.
     pub(crate) cells: Vec<bool>,
+    /// Whether it is the main program, which has the value of its last expression.
+    pub(crate) is_program: bool,
 }
 
 /// Where a local of the program is.
@@ -49,7 +51,7 @@ pub(crate) fn compile<'p>(
     jobs: &mut Vec<Job<'p>>,
     job: Job<'p>,
 ) -> Result<(), BuildError> {
-    let Job { id, function, cells } = job;
+    let Job { id, function, cells, is_program } = job;
     let mut code = Code::new(module, unit, jobs, function, id);
     code.cells = cells;
     for (index, local) in function.locals[..function.n_params].iter().enumerate() {
@@ -58,9 +60,8 @@ pub(crate) fn compile<'p>(
         code.f.local_get(param);
         code.declare(index);
     }
-    // What the main program ends with is its value.
     match function.body.split_last() {
-        Some((Statement::Expr(last), body)) if function.name == "main" => {
+        Some((Statement::Expr(last), body)) if is_program => {
             code.statements(body);
             if code.f.is_reachable() {
                 code.value(last);
@@ -368,7 +369,7 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
             is_cell
         });
         let cells = cells.collect();
-        self.jobs.push(Job { id, function, cells });
+        self.jobs.push(Job { id, function, cells, is_program: false });
         let n_captures = captures.len() as u32;
         let address = self.allocate(2 + n_captures);
         self.header(address, crate::heap::FUNCTION, 1 + n_captures);

@@ -70,11 +70,11 @@ pub(crate) fn compile(
     for function in &program.functions {
         let id = declare(&mut module, &function.name, function.n_params);
         unit.direct.insert(function.name.clone(), (id, function.n_params));
-        jobs.push(Job { id, function, cells: Vec::new() });
+        jobs.push(Job { id, function, cells: Vec::new(), is_program: false });
     }
     let main = declare(&mut module, "main", 0);
     let start = module.declare_func("", &[], &[Ref]);
-    jobs.push(Job { id: main, function: &program.main, cells: Vec::new() });
+    jobs.push(Job { id: main, function: &program.main, cells: Vec::new(), is_program: true });
     while let Some(job) = jobs.pop() {
         function::compile(&mut module, &mut unit, &mut jobs, job)?;
     }
