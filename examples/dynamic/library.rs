@@ -50,7 +50,7 @@ functions! {
     Library "len" 1 |guest, args| len(guest, args[0]);
     Library "push" 2 |guest, args| push(guest, args[0], args[1]);
     Library "pop" 1 |guest, args| pop(guest, args[0]);
-    Library "map" 0 |guest, _| new_container(guest, heap::MAP, value::MAP, 2 * MAP_ENTRIES_MIN, Value(0), []).map(|made| made.0);
+    Library "map" 0 |guest, _| new_map(guest);
     Library "keys" 1 |guest, args| keys(guest, args[0]);
     Library "print" 1 |guest, args| print(guest, args[0]);
     Library "str" 1 |guest, args| string(guest, args[0]);
@@ -219,6 +219,12 @@ fn new_container<const N: usize>(
     set_u64(memory, address, kind.into());
     set_u64(memory, address + 8, Value::tagged(value::FUNCTION, block).0);
     Ok((Value::tagged(tag, address), others))
+}
+
+fn new_map(guest: &mut Guest<'_>) -> Done {
+    let n_items = 2 * MAP_ENTRIES_MIN;
+    let (map, []) = new_container(guest, heap::MAP, value::MAP, n_items, Value(0), [])?;
+    Ok(map)
 }
 
 fn push(guest: &mut Guest<'_>, array: Value, value: Value) -> Done {

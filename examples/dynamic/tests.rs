@@ -30,8 +30,12 @@ fn configs() -> Vec<(String, Config)> {
         config.tier(tier);
         configs.push((tier.name().to_owned(), config.clone()));
         if tier == Tier::Jit {
-            config.slots(SlotMode::Memory);
-            configs.push(("slots in memory".to_owned(), config));
+            configs.push((
+                "slots in memory".to_owned(),
+                config.clone().slots(SlotMode::Memory).clone(),
+            ));
+            config.signals_based_traps(false);
+            configs.push(("without signals".to_owned(), config));
         } else if tier == Tier::Auto {
             for n in [1, 2, 3] {
                 let mut config = config.clone();
@@ -123,8 +127,10 @@ fn comparisons_and_equality() {
         r#"print(1 < 2) print(2 <= 1.5) print("a" < "b") print("b" > "abc") print("a" >= "a") print(1 == 1.0)
            print("ab" == "a" .. "b") print(nil == false) print([] == []) print("1" == 1) print(0 == -0)
            let nan = 0 / 0 print(nan == nan) print(nan != nan) print(nan < 1) let a = [1] print(a == a)
-           fn same(x, y) { return x == y } print(same(2, 2.0)) print(same(2.5, 2.5)) print(same(2, "2")) print(same(nil, nil))"#,
-        "true\nfalse\ntrue\ntrue\ntrue\ntrue\ntrue\nfalse\nfalse\nfalse\ntrue\nfalse\ntrue\nfalse\ntrue\ntrue\ntrue\nfalse\ntrue",
+           fn same(x, y) { return x == y } print(same(2, 2.0)) print(same(2.5, 2.5))
+           print(same(2, "2")) print(same(nil, nil))"#,
+        "true\nfalse\ntrue\ntrue\ntrue\ntrue\ntrue\nfalse\nfalse\nfalse\ntrue\nfalse\ntrue\nfalse\ntrue\ntrue\ntrue\n\
+         false\ntrue",
     );
 }
 
@@ -188,8 +194,8 @@ fn objects_change_their_shapes() {
     check(
         "let p = {x: 1, y: {z: 2}} print(p) print(p.x + p.y.z) print(p.none)
          p.x = 5 p.w = 6 print(p)
-         let many = {} for i = 0 to 1 { many.a = 1 many.b = 2 many.c = 3 many.d = 4 many.e = 5 many.f = 6 many.g = 7 many.h = 8
-           many.i = 9 many.j = 10 many.k = 11 many.l = 12 many.m = 13 many.n = 14 }
+         let many = {} for i = 0 to 1 { many.a = 1 many.b = 2 many.c = 3 many.d = 4 many.e = 5 many.f = 6 many.g = 7
+           many.h = 8 many.i = 9 many.j = 10 many.k = 11 many.l = 12 many.m = 13 many.n = 14 }
          many.n = many.n + many.e print(many)
          fn x_of(o) { return o.x }
          print(x_of({x: 1}) + x_of({y: 0, x: 2}) + x_of({x: 3}) + x_of({a: 0, b: 0, c: 0, d: 0, x: 4})) print(x_of(many))
@@ -213,7 +219,9 @@ fn fields_have_limits() {
             "fn set(o, i) {{\n{assign}}}
              fn all(order, used) {{
                if len(order) == 9 {{ let o = {{}} for i = 0 to 9 {{ set(o, order[i]) }} return }}
-               for i = 0 to 9 {{ if not used[i] {{ used[i] = true push(order, i) all(order, used) pop(order) used[i] = false }} }}
+               for i = 0 to 9 {{
+                 if not used[i] {{ used[i] = true push(order, i) all(order, used) pop(order) used[i] = false }}
+               }}
              }}
              fn run() {{ all([], [nil, nil, nil, nil, nil, nil, nil, nil, nil]) }}
              print(try(run, fn(e) {{ return e }}))"
@@ -238,8 +246,10 @@ fn maps_have_strings_and_numbers_as_keys() {
 #[test]
 fn strings() {
     check(
-        r#"let s = "hello" .. " " .. 1 .. "/" .. 2.5 print(s) print(len(s)) print(substring(s, 1, 4)) print(substring(s, 3, 99))
-           print(byte(s, 0)) print(byte(s, 99)) print(char(955)) print(str([1, nil]) .. "!") print(num(" 12.5 ") + 1) print(num("x"))
+        r#"let s = "hello" .. " " .. 1 .. "/" .. 2.5 print(s) print(len(s)) print(substring(s, 1, 4))
+           print(substring(s, 3, 99))
+           print(byte(s, 0)) print(byte(s, 99)) print(char(955)) print(str([1, nil]) .. "!") print(num(" 12.5 ") + 1)
+           print(num("x"))
            let t = "" for i = 0 to 50 { t = t .. char(97 + i % 26) } print(t) print("a\n\"b\\")"#,
         "hello 1/2.5\n11\nell\nlo 1/2.5\n104\nnil\nλ\n[1, nil]!\n13.5\nnil\n\
          abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwx\na\n\"b\\",
@@ -305,7 +315,8 @@ fn errors_are_caught() {
          print(again(0))
          try(fn() { error(1) }, fn() { })",
         "1\n7\ncaught: expected a number, found nil\nbottom0123\nthe function takes another number of arguments\n\
-         call stack exhausted\n0\nlimit host_calls_max (100) exceeded: 101 wanted\nerror: the function takes another number of arguments\n    at main (test:12:10)",
+         call stack exhausted\n0\nlimit host_calls_max (100) exceeded: 101 wanted\n\
+         error: the function takes another number of arguments\n    at main (test:12:10)",
     );
 }
 
@@ -403,8 +414,21 @@ fn spaces_grow() {
 fn the_demonstration_and_the_programs_print_what_is_known() {
     check_one(
         include_str!("demo.dyn"),
-        "fib(20) is 6765\nprimes: [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]\nthe: 3, fox: 1, dog: 1\n1 2 3\ncaught: no area of a triangle\n78.53981633974483",
+        "fib(20) is 6765\nprimes: [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]\nthe: 3, fox: 1, dog: 1\n1 2 3\n\
+         caught: no area of a triangle\n78.53981633974483",
     );
+    for (program, expected) in [
+        (include_str!("programs/recursion.dyn"), "9227465\n2045"),
+        (include_str!("programs/loops.dyn"), "410011\n29999839"),
+        (include_str!("programs/arrays.dyn"), "148933\n148933\n148933\n148933\n0\n70013\n139967"),
+        (include_str!("programs/floats.dyn"), "96625\n1274223985"),
+        (include_str!("programs/closures.dyn"), "30000000\n516518\n10000\n135"),
+        (include_str!("programs/maps.dyn"), "11700\n3023794200"),
+        (include_str!("programs/trees.dyn"), "1015808\n1046528\n1048448\n1048568\n131071"),
+        (include_str!("programs/fields.dyn"), "-166525\n11666664"),
+    ] {
+        check_one(program, expected);
+    }
 }
 
 /// The blocks of a kind of the guide's chapter, each with the block after it.

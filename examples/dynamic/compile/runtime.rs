@@ -124,8 +124,8 @@ impl Unit<'_> {
     }
 }
 
-/// Emits the search for a key in a map, as [`crate::heap`] lays it out. Control continues with the entry less 8 in the local.
-/// A double goes to `slow`, since it may be an integer.
+/// Emits the search for a key in a map, as [`crate::heap`] lays it out. Control continues with the entry less 8 in the
+/// local. A double goes to `slow`, since it may be an integer.
 fn find(
     f: &mut FunctionBuilder<'_>,
     [map, key]: [LocalId; 2],
