@@ -304,9 +304,9 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
                 self.f.global_get(global);
             }
             ExprKind::Variable(variable) => self.variable(variable),
-            ExprKind::Function(function) => self.closure(function),
-            ExprKind::Array(items) => self.array(items),
-            ExprKind::Object(fields) => self.object(fields),
+            ExprKind::Function(function) => self.closure(expr.place, function),
+            ExprKind::Array(items) => self.array(expr.place, items),
+            ExprKind::Object(fields) => self.object(expr.place, fields),
             ExprKind::Field(object, name) => self.get_field(expr.place, object, name),
             ExprKind::Index(parts) => self.get_index(expr.place, &parts[0], &parts[1]),
             ExprKind::Call(callee, args) => self.call(expr.place, callee, args),
@@ -357,7 +357,7 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
     }
 
     /// Makes a closure.
-    fn closure(&mut self, function: &'p Function) {
+    fn closure(&mut self, place: Place, function: &'p Function) {
         let id = declare(self.f.module(), &function.name, function.n_params);
         let index = self.unit.in_table(id);
         let mut captures = Vec::new();
@@ -371,6 +371,7 @@ impl<'m, 'u, 'p> Code<'m, 'u, 'p> {
         let cells = cells.collect();
         self.jobs.push(Job { id, function, cells, is_program: false });
         let n_captures = captures.len() as u32;
+        self.place(place);
         let address = self.allocate(2 + n_captures);
         self.header(address, crate::heap::FUNCTION, 1 + n_captures);
         self.f.local_get(address).i64_const(index.into()).store(Op::I64Store, 8);

@@ -58,9 +58,10 @@ impl<'p> Code<'_, '_, 'p> {
         self.f.local_get(address).i64_const(Value::NIL.0 as i64).store(Op::I64Store, offset);
     }
 
-    pub(crate) fn array(&mut self, items: &'p [Expr]) {
+    pub(crate) fn array(&mut self, place: Place, items: &'p [Expr]) {
         items.iter().for_each(|item| self.value(item));
         let room = if items.is_empty() { 0 } else { items.len() + SPARE };
+        self.place(place);
         let address = self.allocate(3 + room as u32);
         self.header(address, heap::ARRAY, items.len() as u32);
         // Its block follows it.
@@ -75,11 +76,12 @@ impl<'p> Code<'_, '_, 'p> {
         self.tagged(value::ARRAY);
     }
 
-    pub(crate) fn object(&mut self, fields: &'p [(String, Expr)]) {
+    pub(crate) fn object(&mut self, place: Place, fields: &'p [(String, Expr)]) {
         fields.iter().for_each(|(_, value)| self.value(value));
         let room = fields.len().max(FIELDS_MIN);
         let shape =
             self.unit.heap.shape_of(fields.iter().map(|(name, _)| name.as_str()), room as u32);
+        self.place(place);
         let address = self.allocate(2 + room as u32);
         self.header(address, shape, 1 + room as u32);
         self.store_nil(address, 8);
