@@ -113,11 +113,14 @@ fn trees_of_operators_take_any_numbers() {
     check(
         "fn f(a, b, c) { return (a * b + c) % 1000003 - a // 7 }
          print(f(3, 4, 5)) print(f(3.5, 4, 5)) print(f(100000, 100000, 7)) print(f(-3, 4, 5)) print(f(1e9, 1e9, 0.5))
+         fn eighths(n) { return [n % 8, n // 8, n % 1, n // 1, n % 5, n // 5] }
+         print(eighths(13)) print(eighths(-13)) print(eighths(-13.5)) print(eighths(-2147483648))
          fn g(a, b, c) { return a * b * c + a * a - b }
          print(g(70000, 70000, 70000)) print(g(1, 2, 3)) print(g(0.5, 2, 3))
          fn h(a, b) { return a + 1 < b * 2 and a - b != 3 }
          print(h(1, 2)) print(h(5, 2)) print(h(0.5, 0.75)) print(h(7, 4))",
-        "17\n19\n955725\n999997\n-142857142\n343004899930000\n5\n1.25\ntrue\nfalse\nfalse\nfalse",
+        "17\n19\n955725\n999997\n-142857142\n[5, 1, 0, 13, 3, 2]\n[3, -2, 0, -13, 2, -3]\n\
+         [2.5, -2, 0.5, -14, 1.5, -3]\n[0, -268435456, 0, -2147483648, 2, -429496730]\n343004899930000\n5\n1.25\ntrue\nfalse\nfalse\nfalse",
     );
 }
 

@@ -355,11 +355,22 @@ impl<'p> Code<'_, '_, 'p> {
         result: LocalId,
         float: LabelId,
     ) -> Range<i128> {
+        let is_rem = operator == Arithmetic::Rem;
+        if y.local.is_none() && y.range.start > 0 && (y.range.start as u64).is_power_of_two() {
+            // Masks and shifts round down.
+            let shift = y.range.start.trailing_zeros();
+            self.get_integer(x);
+            if is_rem {
+                self.f.i64_const(y.range.start as i64 - 1).op(Op::I64And).local_set(result);
+                return 0..y.range.start;
+            }
+            self.f.i64_const(shift.into()).op(Op::I64ShrS).local_set(result);
+            return x.range.start >> shift..((x.range.end - 1) >> shift) + 1;
+        }
         if y.range.start <= 0 {
             self.get_integer(y);
             self.f.i64_const(0).op(Op::I64LeS).br_if(float);
         }
-        let is_rem = operator == Arithmetic::Rem;
         let is_short = is_inside(&x.range, &I32_RANGE) && is_inside(&y.range, &I32_RANGE);
         for operand in [x, y] {
             self.get_integer(operand);
