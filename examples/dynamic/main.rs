@@ -1,107 +1,91 @@
-//! A small dynamically typed language, which had an interpreter and gets a compiler: the case of somebody
-//! who implements a language.
+//! A small dynamically typed language.
 //!
 //! ```text
 //! cargo run --release --bin dynamic -- examples/dynamic/demo.dyn
 //! ```
 //!
-//! The program runs in the interpreter ([`interpret`]) and as native code ([`compile`]). Both print the
-//! same; how much faster the second one is comes last. The syntax is described in [`parse`], values in
-//! [`value`].
+//! Without a file, it reads lines and prints their values. docs/guide/src/language.md tells how it is made:
+//!
+//! * [`parser`] makes a tree of the words of [`lexer`]; [`mod@compile`] makes bytecode of it.
+//! * [`value`] says what the bits of a value mean, [`heap`] what lies in linear memory, and [`collector`] moves it.
+//! * [`library`] has the functions of the host, and [`session`] runs one program after the other.
 
+mod collector;
 mod compile;
-mod interpret;
-mod parse;
+mod heap;
+mod lexer;
+mod library;
+mod parser;
+mod session;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod value;
 
-use std::error::Error;
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use slotvm::{Engine, Linker, Module, Store};
+use slotvm::Config;
 
-use crate::syntax::Program;
-use crate::value::{Heap, Wrong};
+use crate::heap::Output;
+use crate::session::{Session, report};
 
-/// The interpreter calls itself, so it gets a stack for all the calls that it allows.
-const INTERPRETER_STACK_BYTES: usize = 1 << 30;
+/// Standard output, as programs use it.
+#[derive(Debug)]
+struct Standard(io::BufWriter<io::Stdout>);
+
+impl Output for Standard {
+    fn print(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.0, "{line}")
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
 
 fn main() -> ExitCode {
-    match std::env::args().nth(1) {
-        Some(file) => match run_file(&file) {
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
-        },
-        None => {
-            eprintln!("usage: dynamic FILE");
-            ExitCode::from(2)
+    let output = Box::new(Standard(io::BufWriter::new(io::stdout())));
+    let done = Session::new(&Config::new(), false, output)
+        .map_err(|error| error.to_string())
+        .and_then(|mut session| match std::env::args().nth(1) {
+            Some(file) => run(&mut session, &file),
+            None => converse(&mut session).map_err(|error| format!("error: {error}")),
+        });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
         }
     }
 }
 
-/// Returns the output of a program, and its statistics.
-fn run_file(file: &str) -> Result<String, Box<dyn Error>> {
-    let source = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    let mut heap = Heap::new();
-    let program = parse::parse(&source, &mut heap)?;
-    let (compiled, native) = run_native(&program, heap.clone())?;
-    let (output, interpreted) = run_interpreter(&program, heap)?;
-    if output != native.output {
-        return Err("the interpreter prints something else".into());
+fn run(session: &mut Session, file: &str) -> Result<(), String> {
+    let source =
+        std::fs::read_to_string(file).map_err(|error| format!("error: {file}: {error}"))?;
+    let done = session.run(file, &source).map_err(|error| report(&error));
+    session.flush().map_err(|error| format!("error: {error}"))?;
+    done.map(drop)
+}
+
+/// Reads lines, each a program, until the end.
+fn converse(session: &mut Session) -> io::Result<()> {
+    let input = io::stdin();
+    let prompt = input.is_terminal();
+    let mut lines = input.lock().lines();
+    for number in 1.. {
+        if prompt {
+            print!("> ");
+            io::stdout().flush()?;
+        }
+        let Some(line) = lines.next().transpose()? else { break };
+        let done = session.run(&format!("line {number}"), &line);
+        session.flush()?;
+        match done {
+            Ok(value) => value.into_iter().for_each(|value| println!("{value}")),
+            Err(error) => println!("{}", report(&error)),
+        }
     }
-    let ratio = interpreted.as_secs_f64() / native.run.as_secs_f64();
-    let times = format!(
-        "interpreted {interpreted:.1?}, compiled in {compiled:.1?}, native {:.1?}: {ratio:.1} times as fast\n",
-        native.run
-    );
-    Ok(output + &times)
+    Ok(())
 }
-
-/// Output of a program, and the time it ran.
-struct Run {
-    output: String,
-    run: Duration,
-}
-
-/// Compiles and runs a program; reports the compile time, too.
-fn run_native(program: &Program, heap: Heap) -> Result<(Duration, Run), Box<dyn Error>> {
-    let start = Instant::now();
-    let engine = Engine::default();
-    let module = Module::from_bytecode(&engine, compile::compile(program)?)?;
-    let mut linker = Linker::new(&engine);
-    compile::link(&mut linker)?;
-    let mut store = Store::new(&engine, heap);
-    let instance = linker.instantiate(&mut store, &module)?;
-    let main = instance.get_typed_func::<(), i64>(&store, "main")?;
-    let compiled = start.elapsed();
-    let start = Instant::now();
-    main.call(&mut store, ())?;
-    let run = start.elapsed();
-    Ok((compiled, Run { output: std::mem::take(&mut store.data_mut().output), run }))
-}
-
-fn run_interpreter(
-    program: &Program,
-    mut heap: Heap,
-) -> Result<(String, Duration), Box<dyn Error>> {
-    std::thread::scope(|scope| {
-        let run = || {
-            let start = Instant::now();
-            interpret::interpret(program, &mut heap)?;
-            Ok::<_, Wrong>((heap.output, start.elapsed()))
-        };
-        let thread = std::thread::Builder::new().stack_size(INTERPRETER_STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, run)?;
-        Ok(thread.join().expect("the interpreter does not panic")?)
-    })
-}
-
-#[cfg(test)]
-mod tests;
