@@ -63,8 +63,8 @@ pub(crate) struct Shape {
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) name: u32,
-    /// The shape, and eight times the number of the field, once the module has an instance.
-    pub(crate) caches: Option<[Global; 2]>,
+    /// The first of two globals of the code's module: the shape, and eight times the number of the field.
+    pub(crate) cache: u32,
 }
 
 /// What the host has of the first module.
@@ -138,9 +138,9 @@ impl Heap {
         number
     }
 
-    pub(crate) fn add_site(&mut self, name: &str) -> u32 {
+    pub(crate) fn add_site(&mut self, name: &str, cache: u32) -> u32 {
         let name = self.name(name);
-        self.sites.push(Site { name, caches: None });
+        self.sites.push(Site { name, cache });
         self.sites.len() as u32 - 1
     }
 

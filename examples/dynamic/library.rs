@@ -8,8 +8,8 @@ use std::fmt::Write;
 use slotvm::{Caller, Error, Linker, Rooted, TrapCode, Val};
 
 use crate::heap::{
-    self, Exports, Failure, Heap, Shape, bump, failure, parts, reserve, set_u32, set_u64, text,
-    text_at, u32_at, u64_at,
+    self, Exports, Failure, Heap, Shape, Site, bump, failure, parts, reserve, set_u32, set_u64,
+    text, text_at, u32_at, u64_at,
 };
 use crate::value::{self, Value};
 
@@ -142,14 +142,16 @@ fn field(memory: &[u8], object: u32, shape: &Shape, index: u32) -> u32 {
 fn find_field(guest: &mut Guest<'_>, object: u32, site: u32) -> Result<Option<u32>, Error> {
     let (memory, heap) = parts(guest);
     let number = u32_at(memory, object);
-    let (shape, site) = (heap.shape(number), &heap.sites[site as usize]);
-    let Some(index) = shape.fields.iter().position(|&field| field == site.name) else {
+    let (shape, &Site { name, cache }) = (heap.shape(number), &heap.sites[site as usize]);
+    let Some(index) = shape.fields.iter().position(|&field| field == name) else {
         return Ok(None);
     };
     let place = field(memory, object, shape, index as u32);
-    if let Some([shape_cache, offset]) = site.caches.filter(|_| index < shape.room as usize) {
-        shape_cache.set(&mut *guest, Val::I32(number as i32))?;
-        offset.set(&mut *guest, Val::I32(8 * index as i32))?;
+    if index < shape.room as usize {
+        for (global, value) in (cache..).zip([number, 8 * index as u32]) {
+            let global = guest.global_at(global).expect("the calling module declares its caches");
+            global.set(&mut *guest, Val::I32(value as i32))?;
+        }
     }
     Ok(Some(place))
 }

@@ -2,7 +2,8 @@
 
 use slotvm::builder::BuildError;
 use slotvm::{
-    Config, Engine, Error, Global, GlobalType, Instance, Linker, Module, Store, Val, ValType,
+    Config, Engine, Error, Global, GlobalType, Instance, Limits, Linker, Module, Store, Val,
+    ValType,
 };
 
 use crate::compile::{Shared, compile};
@@ -27,6 +28,8 @@ pub(crate) struct Session {
     engine: Engine,
     store: Store<Heap>,
     linker: Linker<Heap>,
+    /// The instance that each program extends, once there is one.
+    program: Option<Instance>,
     shared: Shared,
 }
 
@@ -37,12 +40,13 @@ impl Session {
         is_stressed: bool,
         output: Box<dyn Output>,
     ) -> Result<Session, Error> {
-        let engine = Engine::new(config)?;
+        // Each program is an instance.
+        let limits = Limits { instances_max: u32::MAX, ..Limits::default() };
+        let engine = Engine::new(config.clone().limits(limits))?;
         let store = Store::new(&engine, Heap::new(is_stressed, output));
         let mut linker = Linker::new(&engine);
         library::link(&mut linker)?;
-        linker.allow_shadowing(true);
-        Ok(Session { engine, store, linker, shared: Shared::default() })
+        Ok(Session { engine, store, linker, program: None, shared: Shared::default() })
     }
 
     /// Runs a program, and returns the value that it ends with as text, unless it is `nil`.
@@ -65,30 +69,22 @@ impl Session {
     }
 
     fn instantiate(&mut self, module: &Module) -> Result<Instance, Error> {
+        let Some(program) = self.program else { return self.begin(module) };
+        program.extend(&mut self.store, module, &self.linker)
+    }
+
+    /// Makes an instance of the first module, which has what all share.
+    fn begin(&mut self, module: &Module) -> Result<Instance, Error> {
         let instance = self.linker.instantiate(&mut self.store, module)?;
-        self.linker.instance(&self.store, "self", instance)?;
-        let global = |name: &str| instance.get_global(&self.store, name);
-        let n_sites = self.store.data().sites.len();
-        let new =
-            (0..n_sites).rev().take_while(|&site| self.store.data().sites[site].caches.is_none());
-        let mut caches = Vec::new();
-        for site in new {
-            let [shape, offset] = ["shape", "offset"].map(|what| global(&format!("{what} {site}")));
-            caches.push((site, shape.zip(offset).map(|(shape, offset)| [shape, offset])));
-        }
-        for (site, globals) in caches {
-            self.store.data_mut().sites[site].caches = globals;
-        }
-        if self.store.data().exports.is_none() {
-            let none = || Error::Usage("the first module exports what all share".to_owned());
-            let memory = instance.get_memory(&self.store, "memory").ok_or_else(none)?;
-            let table = instance.get_table(&self.store, "functions").ok_or_else(none)?;
-            let pointer = |name| instance.get_global(&self.store, name).ok_or_else(none);
-            let (next, limit) = (pointer("next")?, pointer("limit")?);
-            let ty = GlobalType { ty: ValType::Ref, mutable: true };
-            let thrown = Global::new(&mut self.store, ty, Val::Ref(None))?;
-            self.store.data_mut().exports = Some(Exports { memory, next, limit, table, thrown });
-        }
+        let none = || Error::Usage("the first module exports what all share".to_owned());
+        let memory = instance.get_memory(&self.store, "memory").ok_or_else(none)?;
+        let table = instance.get_table(&self.store, "functions").ok_or_else(none)?;
+        let pointer = |name| instance.get_global(&self.store, name).ok_or_else(none);
+        let (next, limit) = (pointer("next")?, pointer("limit")?);
+        let ty = GlobalType { ty: ValType::Ref, mutable: true };
+        let thrown = Global::new(&mut self.store, ty, Val::Ref(None))?;
+        self.store.data_mut().exports = Some(Exports { memory, next, limit, table, thrown });
+        self.program = Some(instance);
         Ok(instance)
     }
 

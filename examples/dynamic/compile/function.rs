@@ -3,8 +3,9 @@
 use slotvm::builder::{
     BuildError, FuncId, FunctionBuilder, GlobalId, LabelId, LocalId, ModuleBuilder,
 };
-use slotvm::{Op, SourcePlace, ValType, ValType::F64, ValType::I32, ValType::I64, ValType::Ref};
-use slotvm_bytecode::module::ConstExpr;
+use slotvm::{
+    ConstExpr, Op, SourcePlace, ValType, ValType::F64, ValType::I32, ValType::I64, ValType::Ref,
+};
 
 use super::{Unit, declare};
 use crate::syntax::{Expr, ExprKind, Function, Logic, Place, Statement, Variable};

@@ -13,8 +13,10 @@ mod runtime;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use slotvm::builder::{BuildError, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId};
-use slotvm::{Bytecode, ValType, ValType::FuncRef, ValType::I32, ValType::I64, ValType::Ref};
-use slotvm_bytecode::module::{ConstExpr, ImportCall};
+use slotvm::{
+    Bytecode, ConstExpr, ImportCall, ValType, ValType::FuncRef, ValType::I32, ValType::I64,
+    ValType::Ref,
+};
 
 use self::function::Job;
 use crate::heap::Heap;

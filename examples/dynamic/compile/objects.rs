@@ -1,8 +1,7 @@
 //! What lies in the heap: allocation, fields with their caches, elements, and calls.
 
 use slotvm::builder::{GlobalId, LabelId, LocalId};
-use slotvm::{Op, ValType::I32, ValType::Ref};
-use slotvm_bytecode::module::ConstExpr;
+use slotvm::{ConstExpr, Op, ValType::I32, ValType::Ref};
 
 use super::function::Code;
 use crate::heap;
@@ -93,13 +92,8 @@ impl<'p> Code<'_, '_, 'p> {
 
     /// Declares the cache of an access to a field, and returns the access's number.
     fn site(&mut self, name: &str) -> (u32, [GlobalId; 2]) {
-        let site = self.unit.heap.add_site(name);
-        let globals = ["shape", "offset"].map(|what| {
-            let id = self.f.module().global("", I32, true, ConstExpr::i32(0));
-            self.f.module().export_global(&format!("{what} {site}"), id);
-            id
-        });
-        (site, globals)
+        let cache = [(); 2].map(|()| self.f.module().global("", I32, true, ConstExpr::i32(0)));
+        (self.unit.heap.add_site(name, cache[0].0), cache)
     }
 
     /// Goes to the label unless a value is an object of the shape in the cache. Leaves the place of the field less 16.
