@@ -1,6 +1,6 @@
 //! Branch hints: the code of a side that rarely runs stands after all other code, and results never change.
 
-use crate::support::{for_all, instance_with, module};
+use crate::support::{for_all, instance_with};
 
 /// A sum of numbers of which each eighth also goes round a loop of its own, and results of it for some arguments.
 fn sum(hint: &str) -> String {
@@ -51,7 +51,8 @@ mod layout {
     use slotvm::{Config, Engine, Module, SlotMode, Tier};
     use slotvm_bytecode::{CodeReader, Op};
 
-    use super::*;
+    use super::sum;
+    use crate::support::module;
 
     /// An engine whose code is all native, from the start.
     fn engine(slots: SlotMode) -> Engine {
