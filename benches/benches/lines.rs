@@ -106,7 +106,7 @@ impl Program {
 
     fn line(&mut self, line: u32, has_loop: bool) -> Result<(), CliError> {
         let factor = i64::from(line / LINES_PER_FUNCTION);
-        if line % LINES_PER_FUNCTION == 0 {
+        if line.is_multiple_of(LINES_PER_FUNCTION) {
             self.extend(definition(factor))?;
         }
         self.extend(statement(has_loop))?;

@@ -6,6 +6,7 @@ pub(crate) mod caller;
 pub(crate) mod engine;
 #[cfg(feature = "jit")]
 mod entries;
+mod extend;
 pub(crate) mod externs;
 pub(crate) mod func;
 pub(crate) mod host_func;
