@@ -7,51 +7,48 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cranelift_jit::{ArenaMemoryProvider, BranchProtection, JITMemoryKind, JITMemoryProvider};
-use cranelift_module::ModuleResult;
+use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
+use cranelift_module::{ModuleError, ModuleResult};
 
 use crate::code::error::CodeError;
 use crate::code::machine_code::{Anchor, MachineCode};
+use crate::code::mapping::Mapping;
 
-/// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
-/// freed by hand here.
+/// Memory for code.
 pub(super) struct CodeMemory(Mutex<Block>);
 
 struct Block {
-    arena: ArenaMemoryProvider,
+    mapping: Mapping,
     base: *mut u8,
     bytes: usize,
     used: usize,
     /// The bytes that stay empty before the next function.
     padding: usize,
-    /// The functions so far, if each takes whole pages, of which the arena knows only when it does.
+    /// The functions so far, if each takes whole pages, which are opened only when it does.
     n_by_page: Option<u32>,
 }
 
-// SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
+// SAFETY: the block's pointer is to memory that the block owns; the mapping is `Send` itself.
 unsafe impl Send for Block {}
 
 impl CodeMemory {
     /// Memory of this many bytes, of which the first `used` stay empty.
     pub(super) fn reserve(bytes: usize, used: usize) -> Result<CodeMemory, CodeError> {
-        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
         let bytes = bytes.next_multiple_of(page_bytes());
-        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
-        let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
-        base.expose_provenance();
-        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used, padding: 0, n_by_page: None })))
+        let mut mapping = Mapping::reserve(bytes).map_err(no_memory)?;
+        let base = mapping.open(bytes).map_err(no_memory)?;
+        let block = Block { mapping, base, bytes, used, padding: 0, n_by_page: None };
+        Ok(CodeMemory(Mutex::new(block)))
     }
 
     /// Memory in which each function takes whole pages.
     pub(super) fn reserve_pages(bytes: usize) -> Result<CodeMemory, CodeError> {
-        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
         let bytes = bytes.next_multiple_of(page_bytes());
-        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
-        // The first page stays empty: its address is that of the arena, which tells it in no other way.
-        let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
-        first.expose_provenance();
+        let mut mapping = Mapping::reserve(bytes).map_err(no_memory)?;
+        // The first page stays empty: its address is that of the mapping.
         let used = page_bytes();
-        let block = Block { arena, base: first, bytes, used, padding: 0, n_by_page: Some(0) };
+        let base = mapping.open(used).map_err(no_memory)?;
+        let block = Block { mapping, base, bytes, used, padding: 0, n_by_page: Some(0) };
         Ok(CodeMemory(Mutex::new(block)))
     }
 
@@ -78,11 +75,8 @@ impl CodeMemory {
     }
 }
 
-impl Drop for Block {
-    fn drop(&mut self) {
-        // SAFETY: the last owner of the unit is gone, so nothing executes or calls the code.
-        unsafe { self.arena.free_memory() }
-    }
+fn no_memory(error: io::Error) -> CodeError {
+    CodeError::Memory(error.to_string())
 }
 
 /// The bytes from an address to the first one after it at which a function can start with its anchor aligned.
@@ -121,9 +115,7 @@ impl JITMemoryProvider for Provider {
             let bytes = (padding + size).next_multiple_of(page_bytes());
             let padding = padding + stagger(*n, bytes - padding - size, align as usize);
             *n = n.wrapping_add(1);
-            let kind = JITMemoryKind::Executable;
-            let start = block.arena.allocate(bytes, page_bytes() as u64, kind)?;
-            start.expose_provenance();
+            let start = block.mapping.open(bytes)?;
             block.used = start.addr() - block.base.addr() + bytes;
             debug_assert!(((start.addr() + padding) as u64).is_multiple_of(align));
             // SAFETY: the padding lies inside what was just allocated.
@@ -144,7 +136,8 @@ impl JITMemoryProvider for Provider {
     }
 
     fn finalize(&mut self, branch_protection: BranchProtection) -> ModuleResult<()> {
-        JITMemoryProvider::finalize(&mut self.0.lock().arena, branch_protection)
+        let sealed = self.0.lock().mapping.seal(branch_protection);
+        sealed.map_err(|err| ModuleError::Allocation { err })
     }
 }
 

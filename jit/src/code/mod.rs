@@ -3,6 +3,7 @@
 pub(crate) mod debugger;
 pub(crate) mod error;
 pub(crate) mod machine_code;
+mod mapping;
 pub(crate) mod memory;
 pub(crate) mod pctable;
 pub(crate) mod profiling;
