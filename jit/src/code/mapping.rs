@@ -106,15 +106,20 @@ impl Drop for Mapping {
 /// Where the next mapping should be.
 fn near(bytes: usize) -> *mut libc::c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let here = (near as *const ()).addr() & !(super::memory::page_bytes() - 1);
+    let here = (near as *const ()).addr() & !(page_bytes() - 1);
     let offset = NEXT.fetch_add(bytes, Ordering::Relaxed) % SPAN;
     ptr::without_provenance_mut(here.wrapping_add(DISTANCE + offset))
+}
+
+/// The size of a page.
+pub(super) fn page_bytes() -> usize {
+    // SAFETY: the call has no preconditions.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::memory::page_bytes;
 
     #[test]
     fn mappings_lie_near_this_code() {

@@ -12,7 +12,7 @@ use cranelift_module::{ModuleError, ModuleResult};
 
 use crate::code::error::CodeError;
 use crate::code::machine_code::{Anchor, MachineCode};
-use crate::code::mapping::Mapping;
+use crate::code::mapping::{Mapping, page_bytes};
 
 /// Memory for code.
 pub(super) struct CodeMemory(Mutex<Block>);
@@ -97,11 +97,6 @@ fn stagger(n_before: u32, room: usize, alignment: usize) -> usize {
     // The multiples of the golden ratio, without their whole parts, are spread evenly, however many there are.
     let part = u64::from(n_before.wrapping_mul(0x9e37_79b9));
     ((part * n_places as u64) >> 32) as usize * step
-}
-
-pub(super) fn page_bytes() -> usize {
-    // SAFETY: the call has no preconditions.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// The memory that cranelift-jit allocates from.
