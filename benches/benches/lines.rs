@@ -20,7 +20,7 @@ use vmrun::error::CliError;
 use vmrun::table::table;
 
 const LINES: u32 = 1_000_000;
-/// What runs the lines, the part of them that are run, and whether each has a loop that is worth native code.
+/// Titles and tiers; the divisor of the number of lines; whether each line has a loop that is worth native code.
 const KINDS: [(&str, Tier, u32, bool); 4] = [
     ("interpreter", Tier::Interpreter, 1, false),
     ("default tier", Tier::Auto, 1, false),

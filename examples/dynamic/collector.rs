@@ -1,6 +1,6 @@
 //! The collector: C. J. Cheney, "A nonrecursive list compacting algorithm", CACM 13 (1970).
 //!
-//! What is reached from the roots is copied from one space to another one, which becomes larger if there is little room
+//! Copies all objects that roots reach from one space to another, which becomes larger if there is little room
 //! left. Roots are wherever the program has values; slotvm visits them.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! The heap, in linear memory, so that code reads and writes fields itself; and what the host knows of it: strings that
 //! exist, shapes of objects, and the caches of code.
 //!
-//! What is allocated has a word of two numbers, a kind and a size or length, and then values:
+//! An object is a word of two numbers, a kind and a size or length, and then values:
 //!
 //! | kind | number | after it |
 //! |---|---|---|
@@ -67,7 +67,7 @@ pub(crate) struct Site {
     pub(crate) cache: u32,
 }
 
-/// What the host has of the first module.
+/// The exports of the first module that the host uses.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Exports {
     pub(crate) memory: Memory,
@@ -97,7 +97,7 @@ pub(crate) struct Heap {
     pub(crate) start: Instant,
 }
 
-/// Where a program prints.
+/// The output of a program.
 pub(crate) trait Output: Send + std::fmt::Debug {
     fn print(&mut self, line: &str) -> std::io::Result<()>;
 

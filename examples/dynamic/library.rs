@@ -16,7 +16,7 @@ use crate::value::{self, Value};
 type Guest<'a> = Caller<'a, Heap>;
 type Done = Result<Value, Error>;
 
-/// Who calls a function of the host.
+/// The caller of a function of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Programs, by its name. Code in place does what most calls of some of them would.
@@ -130,7 +130,7 @@ fn equal(a: Value, b: Value) -> bool {
     }
 }
 
-/// Where a field of an object is.
+/// The address of a field of an object.
 fn field(memory: &[u8], object: u32, shape: &Shape, index: u32) -> u32 {
     match index.checked_sub(shape.room) {
         None => object + 16 + 8 * index,
@@ -540,7 +540,7 @@ fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Done {
             Some(Failure { message, .. }) => text(guest, message.as_bytes())?,
             None => return Err(error),
         },
-        // What ends programs from outside is not for them.
+        // Fuel and deadlines end programs; programs cannot catch them.
         Error::Trap(trap)
             if !matches!(trap.code, TrapCode::StackOverflow | TrapCode::BadSignature) =>
         {
@@ -553,7 +553,7 @@ fn attempt(guest: &mut Guest<'_>, function: Value, handler: Value) -> Done {
     call(guest, handler, &[value])
 }
 
-/// What is wrong, without the backtrace.
+/// The message of an error, without its backtrace.
 pub(crate) fn message(error: &Error) -> String {
     match error.trap_code() {
         Some(TrapCode::BadSignature) => "the function takes another number of arguments".to_owned(),

@@ -546,7 +546,7 @@ fn too_deep(place: Place) -> SyntaxError {
     error(place, format!("nested more than {DEPTH_MAX} deep"))
 }
 
-/// How strongly a binary operator binds.
+/// The precedence of a binary operator.
 fn strength(symbol: &str) -> Option<u32> {
     Some(match symbol {
         "or" => 1,

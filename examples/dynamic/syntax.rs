@@ -30,7 +30,7 @@ pub(crate) enum Variable {
     Global(String),
 }
 
-/// What is known of a local once its function has been read.
+/// A local, with the facts that are known at the end of its function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Local {
     pub(crate) name: String,
@@ -129,7 +129,7 @@ pub(crate) enum Statement {
 /// A program, or a line of a dialogue.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// What runs when it is started.
+    /// The statements outside all functions.
     pub(crate) main: Function,
     /// The functions declared by `fn` outside all others. They capture nothing.
     pub(crate) functions: Vec<Function>,

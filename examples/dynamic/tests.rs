@@ -1,5 +1,5 @@
-//! What programs print, and which errors they have, in every tier and under a collector that runs whenever something is
-//! allocated and overwrites what it has left.
+//! Output and errors of programs, in every tier. A stressed collector runs at each allocation, and overwrites the space that it
+//! leaves.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use slotvm::{Config, SlotMode, Tier, TierCompilation, TierThresholds};
 use crate::heap::Output;
 use crate::session::{Session, report};
 
-/// What a program has printed.
+/// The output of a program so far.
 #[derive(Clone, Debug, Default)]
 struct Printed(Arc<Mutex<String>>);
 

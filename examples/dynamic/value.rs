@@ -72,7 +72,7 @@ impl Value {
         (f64::from(n as i32) == n).then_some(n as i32)
     }
 
-    /// What error messages call it.
+    /// The name of its kind in error messages.
     pub(crate) fn kind(self) -> &'static str {
         match self.tag() {
             TEXT => "a string",

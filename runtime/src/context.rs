@@ -43,7 +43,7 @@ pub struct VmCtx {
     /// everything. Functions that nothing calls by them may have null. If functions are compiled one by one, other threads
     /// write it while native code runs; where an entry led before, calls still lead to the function.
     pub entries: *const AtomicPtr<u8>,
-    /// Where calls of functions go that have no native code yet.
+    /// The way of calls of functions that have no native code yet.
     pub on_call: OnCall,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
     /// downwards. 0 if the module declares none.
@@ -74,14 +74,13 @@ impl VmCtx {
     };
 }
 
-/// What native code that makes or interprets a function when it is called knows of the function's module. Only such code
-/// reads it.
+/// The module of a function that native code makes or interprets when it is called. Only such code reads it.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct OnCall {
     /// Whoever makes the native code of the module.
     pub maker: *const core::ffi::c_void,
-    /// Where calls go on, for each function that the module defines, in their order. Other threads write it while native code
+    /// The targets of stubs, for each function that the module defines, in their order. Other threads write it while native code
     /// runs.
     pub targets: *const AtomicPtr<u8>,
 }

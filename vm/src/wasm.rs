@@ -181,7 +181,7 @@ struct Importer<'b> {
     branch_hints: Option<BranchHintSectionReader<'b>>,
 }
 
-/// What a module says about its code besides.
+/// Metadata of a module about its code.
 #[derive(Debug, Default)]
 struct Remarks {
     lines: Lines,

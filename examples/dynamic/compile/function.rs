@@ -21,7 +21,7 @@ pub(crate) struct Job<'p> {
     pub(crate) is_program: bool,
 }
 
-/// Where a local of the program is.
+/// The place of a local of the program.
 #[derive(Copy, Clone)]
 pub(crate) enum Storage {
     Value(LocalId),

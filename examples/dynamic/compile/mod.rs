@@ -23,7 +23,7 @@ use crate::heap::Heap;
 use crate::library::{self, FUNCTIONS, Use};
 use crate::syntax::Program;
 
-/// What the modules of a dialogue share, besides the heap.
+/// State that the modules of a dialogue share, besides the heap.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// The variables that the modules so far have declared.

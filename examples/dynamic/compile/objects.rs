@@ -1,4 +1,4 @@
-//! What lies in the heap: allocation, fields with their caches, elements, and calls.
+//! Code for objects: allocation, fields with their caches, elements, and calls.
 
 use slotvm::builder::{GlobalId, LabelId, LocalId};
 use slotvm::{ConstExpr, Op, ValType::I32, ValType::Ref};

@@ -103,7 +103,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Where the next mapping should be.
+/// The preferred address of the next mapping.
 fn near(bytes: usize) -> *mut libc::c_void {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let here = (near as *const ()).addr() & !(page_bytes() - 1);

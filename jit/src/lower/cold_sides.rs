@@ -27,7 +27,7 @@ pub(super) struct ColdSides {
 impl ColdSides {
     /// Finds them in linear time.
     pub(super) fn find(func: &Function, loops: &LoopForest) -> ColdSides {
-        // What is cold wherever loops are left.
+        // Blocks that are cold however loops are left.
         let blocks = cold_blocks(func, loops, |edge| {
             is_unlikely(func, edge) && loops_left(func, loops, edge).next().is_none()
         });

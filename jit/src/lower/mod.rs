@@ -296,7 +296,7 @@ struct Lowering<'a, 'f> {
     block_of: Vec<Block>,
     loops: &'a LoopForest,
     marking: hot_loop::Marking,
-    /// What hints make cold, from the first branch with a hint on. No block before it is cold.
+    /// The cold sides of branches, once a branch with a hint was lowered. No block before it is cold.
     cold_sides: Option<ColdSides>,
     n_imported_globals: u32,
     memo: Memo,

@@ -129,7 +129,7 @@ impl<'f> PollWithRoots<'f> {
         let is_read =
             |get: &&Inst| is(get, IrOp::RootGet) && written.contains(&func.imm(**get).low());
         let (gets, after) = rest.split_at(rest.iter().take_while(is_read).count());
-        // Where slots are not values, the references go there one by one.
+        // In slot modes with slots in memory, each read is followed by a write to its slot.
         let mut until_next = after.iter().take_while(|inst| !is(inst, IrOp::Safepoint));
         if until_next.any(|get| is_read(&get)) {
             return None;

@@ -38,7 +38,7 @@ pub enum NativePlace {
     },
 }
 
-/// Where the active function of an activation of the interpreter waits.
+/// The kind of place at which the active function of an activation of the interpreter waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// At a call, or at an instruction that takes long.

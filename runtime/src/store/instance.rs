@@ -23,7 +23,7 @@ pub(crate) struct Instance {
     pub(crate) table_defs: Pinned<[*mut TableDef]>,
     pub(crate) type_ids: Pinned<[u32]>,
     pub(crate) funcs: InstanceFuncs,
-    /// What it exports beside the exports of its module.
+    /// Exports of extensions, besides those of its module.
     pub(crate) added_exports: BTreeMap<String, Extern>,
 
     pub(crate) memory: Option<MemoryHandle>,

@@ -36,9 +36,9 @@ mod waiting;
 
 use std::collections::HashMap;
 
-use slotvm_bytecode::module::Label;
+use slotvm_bytecode::module::{Func, Label};
 use slotvm_bytecode::verified::{Body, Storage};
-use slotvm_bytecode::{BranchHint, Imm, Op, ValType, VerifiedModule};
+use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 
 use self::exits::Exits;
 pub use self::exits::possible_exits;
@@ -281,8 +281,7 @@ struct Builder<'a, S> {
     body: &'a Body,
     code: &'a [u8],
     labels: &'a [Label],
-    /// The hints of branches, by code offset.
-    hints: &'a [(u32, BranchHint)],
+    def: &'a Func,
     options: BuildOptions,
     /// The blocks where the function is entered, if that is not its start.
     starts: &'a [u32],
@@ -340,7 +339,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             body,
             code: &def.code,
             labels: &def.labels,
-            hints: &def.hints,
+            def,
             options,
             starts: &[],
             fits: true,

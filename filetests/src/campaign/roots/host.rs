@@ -127,16 +127,16 @@ impl Heap {
     }
 }
 
-/// What the host knows of a store.
+/// The data of a store.
 #[derive(Default)]
 pub(super) struct Host {
     pub(super) heap: Heap,
     n_objects: u64,
-    /// What is left to do, the next last.
+    /// The acts that are left, the next one last.
     pub(super) plan: Vec<Act>,
     /// The references with which the guest has called.
     pub(super) log: Vec<(Obj, Obj)>,
-    /// What should not have happened.
+    /// Differences from the model.
     pub(super) errors: Vec<String>,
     n_active: usize,
     kept: Option<Rooted>,
@@ -169,7 +169,7 @@ pub(super) fn read(store: impl AsContext<Data = Host>, handle: Rooted) -> Result
     number.copied().ok_or_else(|| format!("{bits:#x} is no address of this time"))
 }
 
-/// What a store can have done to it by whoever has it.
+/// Operations on a store that all of its contexts have.
 pub(super) trait Collect {
     /// Moves all objects that roots name, and forgets the others.
     fn collect(&mut self) -> Result<(), String>;

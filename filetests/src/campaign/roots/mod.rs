@@ -2,7 +2,7 @@
 //!
 //! The host (`host`) has a heap that never uses an address again, and a collector that moves every object. A model (`model`)
 //! knows by the numbers of objects what every handle, global and element is, what guest functions return, and how they end.
-//! What a handle reads must be the address of the model's object. A handle that has ended, or is of another store, must
+//! A handle must read as the address of the model's object. A handle that has ended, or is of another store, must
 //! panic with the documented message. A root that is visited must be an address of this time, and no root is visited twice.
 
 mod host;

@@ -1,4 +1,4 @@
-//! What the guest and the host are to do, by the numbers of objects.
+//! The plan for guest and host, in terms of object numbers, and a model of its effects.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) const DEPTH: usize = 4;
 /// Calls of host functions in each other, beyond which they no longer call the guest.
 pub(super) const ACTIVE_MAX: usize = 4;
 
-/// What the host does when the guest calls it with two references.
+/// An act of the host when the guest calls it with two references.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Returns the first one.
@@ -76,7 +76,7 @@ impl Act {
     ];
 }
 
-/// How a call ends that does not return.
+/// The end of a call that does not return.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// By an error of the host.
@@ -142,7 +142,7 @@ impl Guest {
     }
 }
 
-/// What the model knows of a store.
+/// The model of a store.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) global: Obj,

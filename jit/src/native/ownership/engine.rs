@@ -211,7 +211,7 @@ impl NativeEngine {
         flags.filter_map(|flag| Some((flag.name, flag.as_bool()?))).collect()
     }
 
-    /// Where calls of functions that are not compiled go, in modules of the engine: to `enter`, which is always the same.
+    /// The stubs of functions that are not compiled, in all modules of the engine. They lead to `enter`, which is always the same.
     ///
     /// # Errors
     /// Fails if there is no memory for code.

@@ -43,7 +43,7 @@ struct FirstCalls {
     /// Reference to itself for the threads that compile.
     this: Weak<FirstCalls>,
     maker: Arc<Maker>,
-    /// Where stubs jump, for each function that the module defines: to a trampoline to the interpreter, or to the head of the
+    /// The targets of stubs, for each function that the module defines: a trampoline to the interpreter, or the head of the
     /// stubs, which leads to [`enter_function`].
     fallbacks: Box<[AtomicPtr<u8>]>,
     /// The functions that threads are compiling, if calls can be interrupted.
@@ -99,7 +99,7 @@ impl LazyCode {
         self.maker().code.entries()
     }
 
-    /// What the code expects in the contexts of the module's instances.
+    /// The value of [`VmCtx::on_call`] for the module's instances.
     pub(crate) fn on_call(&self) -> OnCall {
         OnCall { maker: ptr::from_ref(&*self.calls).cast(), targets: self.calls.fallbacks.as_ptr() }
     }

@@ -188,9 +188,9 @@ impl<S: Slots> Builder<'_, S> {
     /// The hint of the branch that is translated. One of which a side is an exit has none: that side has never run, whatever
     /// the hint says.
     fn hint(&self) -> Option<BranchHint> {
-        let at = self.hints.binary_search_by_key(&self.offset, |&(offset, _)| offset).ok()?;
         let mut sides = self.body.succs(self.number as usize).iter();
-        (!sides.any(|&side| self.exits.has(side))).then(|| self.hints[at].1)
+        let hint = self.def.hint_at(self.offset);
+        hint.filter(|_| !sides.any(|&side| self.exits.has(side)))
     }
 
     /// Leaves the function with the topmost operands.
