@@ -28,59 +28,41 @@ const FIRST_CHUNK_STUBS: u32 = 128;
 /// As many as the functions of a module need.
 const N_CHUNKS: usize =
     (FUNCS_MAX.next_power_of_two() / FIRST_CHUNK_STUBS as usize).ilog2() as usize + 1;
-/// The alignment of the code.
-const ALIGNMENT: u64 = 32;
 
-/// The stubs of an engine.
-pub(crate) struct Stubs {
-    head: CodeUnit,
-    chunks: [OnceLock<CodeUnit>; N_CHUNKS],
-}
+/// The stubs of an engine, by chunks. The first one begins with the head.
+#[derive(Default)]
+pub(crate) struct Stubs([OnceLock<CodeUnit>; N_CHUNKS]);
 
 impl Stubs {
-    /// Stubs that lead to this function.
-    ///
-    /// # Errors
-    /// Fails if there is no memory for code.
-    pub(crate) fn new(
-        isa: &OwnedTargetIsa,
-        enter: unsafe extern "C" fn(),
-    ) -> Result<Stubs, CodeError> {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES);
-        head(&mut bytes, enter as *const () as u64);
-        assert_eq!(bytes.len(), HEAD_BYTES);
-        let head = place(isa, bytes)?;
-        Ok(Stubs { head, chunks: [const { OnceLock::new() }; N_CHUNKS] })
-    }
-
-    /// The address of the head.
-    pub(crate) fn head(&self) -> *const u8 {
-        self.head.func(0)
-    }
-
-    /// The addresses of so many stubs, in the order of the functions.
+    /// The addresses of the head, which leads to `enter`, the same function always, and of so many stubs, in the order of the
+    /// functions.
     ///
     /// # Errors
     /// Fails if there is no memory for code.
     pub(crate) fn of_funcs(
         &self,
         isa: &OwnedTargetIsa,
+        enter: unsafe extern "C" fn(),
         n_funcs: u32,
-    ) -> Result<impl Iterator<Item = *const u8>, CodeError> {
-        let mut chunks = Vec::new();
-        for (number, chunk) in self.chunks.iter().enumerate() {
+    ) -> Result<(*const u8, impl Iterator<Item = *const u8>), CodeError> {
+        let mut starts = Vec::new();
+        for (number, chunk) in self.0.iter().enumerate() {
             let (first, n) = stubs_of(number);
-            if first >= u64::from(n_funcs) {
+            if number > 0 && first >= u64::from(n_funcs) {
                 break;
             }
             if chunk.get().is_none() {
                 // If another thread is as fast, its chunk is as good.
-                _ = chunk.set(place_chunk(isa, first as u32, n as u32)?);
+                _ = chunk.set(place_chunk(isa, enter, first as u32, n as u32)?);
             }
-            let start = chunk.get().expect("it was set").func(0);
-            chunks.push((0..n as usize).map(move |index| start.wrapping_add(index * BYTES)));
+            starts.push((chunk.get().expect("it was set").func(0), n as usize));
         }
-        Ok(chunks.into_iter().flatten().take(n_funcs as usize))
+        let (head, _) = starts[0];
+        starts[0].0 = head.wrapping_add(BYTES);
+        let stubs = starts
+            .into_iter()
+            .flat_map(|(start, n)| (0..n).map(move |index| start.wrapping_add(index * BYTES)));
+        Ok((head, stubs.take(n_funcs as usize)))
     }
 }
 
@@ -93,25 +75,29 @@ fn stubs_of(chunk: usize) -> (u64, u64) {
     }
 }
 
-fn place_chunk(isa: &OwnedTargetIsa, first: u32, n: u32) -> Result<CodeUnit, CodeError> {
-    let mut bytes = Vec::with_capacity(n as usize * BYTES);
+fn place_chunk(
+    isa: &OwnedTargetIsa,
+    enter: unsafe extern "C" fn(),
+    first: u32,
+    n: u32,
+) -> Result<CodeUnit, CodeError> {
+    let mut bytes = Vec::with_capacity((n as usize + 1) * BYTES);
+    if first == 0 {
+        head(&mut bytes, enter as *const () as u64);
+    }
     for index in first..first + n {
         stub(&mut bytes, index);
     }
-    assert_eq!(bytes.len(), n as usize * BYTES);
-    place(isa, bytes)
-}
-
-fn place(isa: &OwnedTargetIsa, bytes: Vec<u8>) -> Result<CodeUnit, CodeError> {
-    let code = MachineCode { bytes, alignment: ALIGNMENT, ..MachineCode::default() };
+    assert!(bytes.len().is_multiple_of(BYTES), "head and stubs have the same size");
+    let code = MachineCode { bytes, alignment: BYTES as u64, ..MachineCode::default() };
     CodeUnit::place(isa, 0, &[code], None)
 }
 
 #[cfg(target_arch = "x86_64")]
-use x86_64::{BYTES, HEAD_BYTES, head, stub};
+use x86_64::{BYTES, head, stub};
 
 #[cfg(target_arch = "aarch64")]
-use aarch64::{BYTES, HEAD_BYTES, head, stub};
+use aarch64::{BYTES, head, stub};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
@@ -119,9 +105,7 @@ mod x86_64 {
         SHARED_SELECTOR, VMCTX_ON_CALL_MAKER, VMCTX_ON_CALL_TARGETS,
     };
 
-    /// Size of the head.
-    pub(super) const HEAD_BYTES: usize = 32;
-    /// Size of the stub of one function.
+    /// Size of the head, and of the stub of one function.
     pub(super) const BYTES: usize = 32;
 
     /// Guest code has its context in `rdi`.
@@ -155,9 +139,7 @@ mod aarch64 {
         SHARED_SELECTOR, VMCTX_ON_CALL_MAKER, VMCTX_ON_CALL_TARGETS,
     };
 
-    /// Size of the head.
-    pub(super) const HEAD_BYTES: usize = 32;
-    /// Size of the stub of one function.
+    /// Size of the head, and of the stub of one function.
     pub(super) const BYTES: usize = 32;
 
     /// The offset of a field of 64 bits, scaled, where loads have it.

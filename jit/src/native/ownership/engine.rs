@@ -47,7 +47,8 @@ pub(crate) struct NativeEngine {
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
     trampolines: Trampolines,
-    stubs: OnceLock<Stubs>,
+    /// Stubs of functions that are not compiled, in all modules of the engine.
+    pub(crate) stubs: Stubs,
     /// The code that guest code calls when a poll is due, if it polls.
     poll: Option<CodeUnit>,
     profiler: Profiler,
@@ -79,7 +80,7 @@ impl NativeEngine {
             isa,
             trapping,
             trampolines: Trampolines::default(),
-            stubs: OnceLock::new(),
+            stubs: Stubs::default(),
             poll: None,
             profiler,
             workers: Workers::default(),
@@ -209,18 +210,6 @@ impl NativeEngine {
     pub(crate) fn machine_features(&self) -> Vec<(&'static str, bool)> {
         let flags = self.isa.isa_flags().into_iter();
         flags.filter_map(|flag| Some((flag.name, flag.as_bool()?))).collect()
-    }
-
-    /// The stubs of functions that are not compiled, in all modules of the engine. They lead to `enter`, which is always the same.
-    ///
-    /// # Errors
-    /// Fails if there is no memory for code.
-    pub(crate) fn stubs(&self, enter: unsafe extern "C" fn()) -> Result<&Stubs, CodeError> {
-        if self.stubs.get().is_none() {
-            // If another thread is as fast, its stubs are as good.
-            _ = self.stubs.set(Stubs::new(&self.isa, enter)?);
-        }
-        Ok(self.stubs.get().expect("they were set"))
     }
 
     /// Returns the function that code of the engine's stores calls when a poll is due.

@@ -77,13 +77,11 @@ impl LazyCode {
     pub(crate) fn new(maker: Arc<Maker>) -> Result<LazyCode, CodeError> {
         let code = maker.code.clone();
         let native = &code.native;
-        let stubs = native.stubs(enter_function)?;
-        let head = stubs.head().cast_mut();
         let n_funcs = code.entries().len();
-        let fallbacks = std::iter::repeat_with(|| AtomicPtr::new(head)).take(n_funcs).collect();
-        for (index, stub) in stubs.of_funcs(native.isa(), n_funcs as u32)?.enumerate() {
-            code.call_at(index, stub);
-        }
+        let (head, stubs) = native.stubs.of_funcs(native.isa(), enter_function, n_funcs as u32)?;
+        let to_head = || AtomicPtr::new(head.cast_mut());
+        let fallbacks = std::iter::repeat_with(to_head).take(n_funcs).collect();
+        stubs.enumerate().for_each(|(index, stub)| code.call_at(index, stub));
         let compilations = Compilations::default();
         let calls = Arc::new_cyclic(|this| FirstCalls {
             this: this.clone(),
