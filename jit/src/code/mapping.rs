@@ -1,8 +1,7 @@
 //! Address space for machine code, near the code of the program.
 //!
-//! Native code calls functions of the program, and they call it. Processors predict indirect calls faster between addresses
-//! whose upper bits are the same: on the machine of the measurements, a call takes 1.35 ns if code lies up to 2^36 bytes from
-//! its callee, and 2.18 if it lies where the system puts mappings, some 2^45 bytes away.
+//! Native code calls functions of the program, and they call it. Processors may predict indirect calls faster between
+//! addresses whose upper bits are the same (docs/decisions.md, "Code near the program", has the measurement).
 //!
 //! Pages are reserved together, opened one after the other to be written, and sealed to be executed. No page is ever both.
 

@@ -1,4 +1,4 @@
-//! Placing of code: with [`memory`](super::memory) the only module that uses cranelift-jit.
+//! Placing of code: with [`memory`](super::memory) and [`mapping`](super::mapping), the only module that uses cranelift-jit.
 //!
 //! Takes the machine code of functions that call each other ([`MachineCode`]), places it into one
 //! block of executable memory, resolves its relocations, and registers where it lies with the tables

@@ -70,6 +70,7 @@ use conditions::Conditions;
 use exits::CodeExits;
 use memo::Memo;
 use names::ClifNames;
+use roots::PollWithRoots;
 use slots::Slots;
 use traps::StoredBytes;
 
@@ -382,7 +383,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
             self.count_block(block);
             let mut insts = self.func.insts(block);
             while let Some((&inst, rest)) = insts.split_first() {
-                match roots::PollWithRoots::first_of(self.func, insts) {
+                let has_roots = self.root_cells.is_some();
+                match has_roots.then(|| PollWithRoots::first_of(self.func, insts)).flatten() {
                     Some(poll) => {
                         self.lower_poll_with_roots(block, &poll);
                         insts = &insts[poll.n_insts()..];

@@ -5,8 +5,6 @@
 //! them. Calls are fences for Cranelift's alias analysis, so what is written before one is in memory, and what is
 //! read after it comes from there.
 
-use std::collections::{HashMap, HashSet};
-
 use cranelift_codegen::ir::{
     self, DebugTag, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types,
 };
@@ -94,9 +92,11 @@ impl Lowering<'_, '_> {
         let set =
             |it: &Self, set: &Inst| (it.func.imm(*set).low(), it.value(it.func.operands(*set)[0]));
         let sets: Vec<(u32, ir::Value)> = poll.sets.iter().map(|inst| set(self, inst)).collect();
-        let held: HashMap<u32, ir::Value> = sets.iter().copied().collect();
-        let gets = poll.gets.iter().map(|&get| self.func.imm(get).low());
-        let gets: Vec<(u32, ir::Value)> = gets.map(|cell| (cell, held[&cell])).collect();
+        let written = |get: &Inst| {
+            let cell = self.func.imm(*get).low();
+            *sets.iter().rfind(|(set, _)| *set == cell).expect("it was written")
+        };
+        let gets: Vec<(u32, ir::Value)> = poll.gets.iter().map(written).collect();
         let values = self.poll(Some(poll.list), &sets, &gets);
         for (&get, value) in poll.gets.iter().zip(values) {
             self.define_result(get, value);
@@ -118,24 +118,28 @@ impl<'f> PollWithRoots<'f> {
     /// Those that some instructions of a block begin with, if there are any.
     pub(super) fn first_of(func: &Function, insts: &'f [Inst]) -> Option<PollWithRoots<'f>> {
         let is = |inst: &Inst, op| func.opcode(*inst) == Opcode::Ir(op);
+        let cell = |inst: &Inst| func.imm(*inst).low();
+        // What lists name one by one.
+        let sets_cell = |inst: &&Inst| is(inst, IrOp::RootSet) && cell(inst) < ROOT_CELLS_MAX;
         let most = insts.iter().take(ROOT_CELLS_MAX as usize);
-        let n_sets = most.take_while(|inst| is(inst, IrOp::RootSet)).count();
+        let n_sets = most.take_while(sets_cell).count();
         let (sets, rest) = insts.split_at(n_sets);
         let &[safepoint, poll, ref rest @ ..] = rest else { return None };
         if n_sets == 0 || !is(&safepoint, IrOp::Safepoint) || !is(&poll, IrOp::Poll) {
             return None;
         }
-        let written: HashSet<u32> = sets.iter().map(|&set| func.imm(set).low()).collect();
-        let is_read =
-            |get: &&Inst| is(get, IrOp::RootGet) && written.contains(&func.imm(**get).low());
+        // In a form whose references stay in cells, what is written is read by others, too.
+        let list = Some(func.imm(safepoint).low()).filter(|&list| list != ALL_ROOT_CELLS)?;
+        let written = sets.iter().fold(0_u32, |written, set| written | 1 << cell(set));
+        let is_read = |get: &&Inst| {
+            is(get, IrOp::RootGet) && cell(get) < ROOT_CELLS_MAX && written >> cell(get) & 1 == 1
+        };
         let (gets, after) = rest.split_at(rest.iter().take_while(is_read).count());
         // In slot modes with slots in memory, each read is followed by a write to its slot.
         let mut until_next = after.iter().take_while(|inst| !is(inst, IrOp::Safepoint));
         if until_next.any(|get| is_read(&get)) {
             return None;
         }
-        // In a form whose references stay in cells, what is written is read by others, too.
-        let list = Some(func.imm(safepoint).low()).filter(|&list| list != ALL_ROOT_CELLS)?;
         Some(PollWithRoots { sets, list, poll, gets })
     }
 

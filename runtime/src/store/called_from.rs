@@ -176,14 +176,12 @@ impl Store {
         let code = self.instance(InstanceId::from_number(instance)).code();
         if let Some(refs) = code.frame_refs(target) {
             let (module, offset) = (code.module(), code.offset(target, pc));
-            cells.extend(refs.locals.iter().map(|&cell| fp + cell as usize));
-            match polls {
-                true => cells.extend(
-                    refs.polling_at(module, target.func, offset).map(|cell| fp + cell as usize),
-                ),
-                false => cells.extend(
-                    refs.waiting_at(module, target.func, offset).map(|cell| fp + cell as usize),
-                ),
+            let index = |cell: u32| fp + cell as usize;
+            cells.extend(refs.locals.iter().copied().map(index));
+            if polls {
+                cells.extend(refs.polling_at(module, target.func, offset).map(index));
+            } else {
+                cells.extend(refs.waiting_at(module, target.func, offset).map(index));
             }
         }
     }
