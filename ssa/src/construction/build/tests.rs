@@ -1,3 +1,5 @@
+use slotvm_bytecode::BranchHint;
+
 use super::*;
 use crate::construction::promote::{Scratch, promote};
 use crate::ir::parse::parse;
