@@ -4,6 +4,7 @@
 //! earlier line, and every hundredth line defines that function anew. The lines are all made by the builder, loaded, linked
 //! and run once. The table has the cost of a line at the beginning, in the middle and at the end of all of them: growing
 //! figures would be seen. Bytes are those of the process, divided by the lines. Each table is that of a process of its own.
+//! What is not spent in user mode is spent on getting memory from the system, which may take longer beyond some size.
 //!
 //! `--quick` runs a tenth of the lines; a filter selects tables by their titles.
 
@@ -61,7 +62,7 @@ fn in_process(title: &str) -> Result<(), CliError> {
 }
 
 fn report(tier: Tier, n_lines: u32, has_loops: bool) -> Result<comfy_table::Table, CliError> {
-    let mut table = table(0, ["lines", "ns for each", "bytes for each"]);
+    let mut table = table(0, ["lines", "ns for each", "in user mode", "bytes for each"]);
     // A line is an instance.
     let limits =
         Limits { instances_max: LINES + LINES / LINES_PER_FUNCTION + 1, ..Limits::default() };
@@ -69,15 +70,17 @@ fn report(tier: Tier, n_lines: u32, has_loops: bool) -> Result<comfy_table::Tabl
     let mut program = Program::new(&engine)?;
     let per_row = n_lines / ROWS;
     for row in 0..ROWS {
-        let (start, bytes) = (Instant::now(), resident_bytes()?);
+        let (start, user, bytes) = (Instant::now(), user_ns(), resident_bytes()?);
         for line in row * per_row..(row + 1) * per_row {
             program.line(line, has_loops)?;
         }
         let ns = start.elapsed().as_nanos() as f64 / f64::from(per_row);
+        let user = (user_ns() - user) as f64 / f64::from(per_row);
         let bytes = (resident_bytes()? as f64 - bytes as f64) / f64::from(per_row);
         table.add_row([
             format!("{}", (row + 1) * per_row),
             format!("{ns:.0}"),
+            format!("{user:.0}"),
             format!("{bytes:.0}"),
         ]);
     }
@@ -152,6 +155,15 @@ fn statement(has_loop: bool) -> Result<Bytecode, BuildError> {
     f.finish()?;
     module.export_func("line", line);
     module.finish()
+}
+
+/// The time that the process has spent in user mode, in steps of 10 ms.
+fn user_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
+    // The name of the program, in parentheses, is the second field.
+    let fields = stat.rsplit(')').next().expect("there is one part at least");
+    let ticks = fields.split_whitespace().nth(11).and_then(|n| n.parse::<u64>().ok());
+    ticks.expect("a number") * 10_000_000
 }
 
 fn resident_bytes() -> Result<u64, CliError> {
