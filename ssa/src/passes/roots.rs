@@ -7,7 +7,7 @@
 //! not in the list of the call, so a cell that is in one holds a reference of this time.
 //!
 //! A function has root cells for its slots, and for operands that wait at calls. A reference that its cell holds already,
-//! since an earlier call of the block, is not written again.
+//! since earlier calls on all ways there (slots, `held`) or of the block (operands), is not written again.
 //!
 //! Polls are safepoints, too. The lowering writes and reads cells only where a poll is due, so what is written for a poll
 //! alone is not in its cell afterwards.
@@ -19,6 +19,7 @@
 //!
 //! Linear in the function, apart from liveness, which has a limit.
 
+mod held;
 mod in_memory;
 mod live;
 mod localise;
@@ -62,7 +63,12 @@ pub fn roots(f: &mut Function, module: &VerifiedModule, analyses: &mut Analyses)
     let Some(cells) = Cells::new(&live) else { return in_memory::keep(f, module) };
     let n_safepoints = live.safepoints.len();
     if n_safepoints > 0 {
-        Placement { f, live, cells, layout: Vec::new(), n_cells: 0, waiting: HashMap::new() }.run();
+        let mut held = held::at_starts(f, &live, &cells, analyses.graph(f));
+        if std::env::var_os("NOHELD").is_some() {
+            held.fill(0);
+        }
+        let waiting = HashMap::new();
+        Placement { f, live, cells, held, layout: Vec::new(), n_cells: 0, waiting }.run();
     }
     RootsReport { n_safepoints, is_in_memory: false }
 }
@@ -102,6 +108,17 @@ impl Cells {
     }
 }
 
+impl Cells {
+    /// The cells of the slots among some roots.
+    fn listed(&self, roots: &[Root]) -> u32 {
+        let cells = roots.iter().filter_map(|root| match root {
+            Root::Slot(slot) => Some(self.of_slots[slot]),
+            Root::Operand(_) => None,
+        });
+        cells.fold(0, |listed, cell| listed | 1 << cell)
+    }
+}
+
 /// An operand that has waited at a call of the block, or waits at the next one.
 #[derive(Copy, Clone)]
 struct Waiting {
@@ -117,6 +134,8 @@ struct Placement<'f> {
     f: &'f mut Function,
     live: LiveAt,
     cells: Cells,
+    /// The cells that hold what their slots do, at the start of each block.
+    held: Vec<u32>,
     layout: Vec<Inst>,
     n_cells: u32,
     /// The operands of the block at hand.
@@ -132,8 +151,7 @@ impl Placement<'_> {
             let (start, end) = self.f.blocks[block.index()].insts;
             let new_start = self.layout.len() as u32;
             self.waiting.clear();
-            // The cells of slots that hold what their slots do.
-            let mut held = 0;
+            let mut held = self.held[block.index()];
             for &inst in &old[start as usize..end as usize] {
                 self.rename(inst);
                 if self.f.opcode(inst) == Opcode::Ir(IrOp::SlotSet)
@@ -262,6 +280,9 @@ impl Placement<'_> {
         loc: Loc,
     ) -> Option<Value> {
         if op == IrOp::RootSet {
+            if std::env::var_os("COUNTSETS").is_some() {
+                eprintln!("ROOTSET");
+            }
             self.n_cells = self.n_cells.max(imm + 1);
         }
         append(self.f, &mut self.layout, (op, imm), operands, results, loc)

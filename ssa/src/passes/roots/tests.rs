@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use slotvm_bytecode::VerifiedModule;
 
 use super::*;
+use crate::construction::build::BuildOptions;
 use crate::construction::promote::{Scratch, promote};
 use crate::ir::eval::{Imports, Machine, Options};
 use crate::ir::verify::{Form, verify};
@@ -152,6 +153,83 @@ fn a_reference_is_written_once_for_calls_in_a_row() {
     assert_eq!(report.n_safepoints, 10);
     let n = |op| f.layout.iter().filter(|&&inst| f.opcode(inst) == Opcode::Ir(op)).count();
     assert_eq!((n(IrOp::RootSet), n(IrOp::RootGet), f.n_root_cells), (1, 10, 1));
+}
+
+/// A call on both ways, or one way without it, where the slot is written or not; then one more call.
+#[test]
+fn a_reference_is_not_written_again_after_calls_on_all_ways() {
+    let call = "i64.const 1  call alloc  drop";
+    let write = "i64.const 50  call alloc  local.set a";
+    for (one, other, n_sets) in [
+        (call, call, 2),
+        (call, "i64.const 1  drop", 2),
+        (call, write, 2),
+        (&format!("{call} local.get a  call value  drop {write}")[..], call, 3),
+        (&format!("{write} {call}")[..], call, 2),
+    ] {
+        let body = format!(
+            "local a: ref
+             local.get n  call alloc  local.set a
+             local.get n  i64.eqz  br_if else
+             {one}  br merge
+           else:
+             {other}
+           merge:
+             {call}
+             local.get a  call value  return"
+        );
+        let source = format!("func f(n: i64) -> i64 {{ {body} }}");
+        let value = |side: &str, n| if side.contains("local.set") { 50 } else { n };
+        check(&source, &[5, 0], &[value(one, 5), value(other, 0)]);
+        let module = module(&format!("{IMPORTS}{source}"));
+        let mut f = slot_form(&module, 2, &Default::default());
+        roots(&mut f, &module, &mut Analyses::default());
+        let is_set = |inst: &&Inst| f.opcode(**inst) == Opcode::Ir(IrOp::RootSet);
+        assert_eq!(f.layout.iter().filter(is_set).count(), n_sets, "{one} or {other}");
+    }
+}
+
+/// Polls do not write cells where they are not due, so a call after them does, on whatever way.
+#[test]
+fn a_poll_on_one_way_keeps_what_is_in_a_cell_and_adds_nothing() {
+    let source = format!(
+        "{IMPORTS} func f(n: i64) -> i64 {{
+          local a: ref
+          local.get n  call alloc  local.set a
+        next:
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.ne  br_if next
+          i64.const 1  call alloc  drop
+        again:
+          local.get n  i64.const 1  i64.add  local.tee n  i64.const 3  i64.ne  br_if again
+          i64.const 1  call alloc  drop
+          local.get a  call value  return
+        }}"
+    );
+    let module = module(&source);
+    let options = BuildOptions { polls: true, ..BuildOptions::default() };
+    let mut f = slot_form(&module, 2, &options);
+    roots(&mut f, &module, &mut Analyses::default());
+    // At each round of the first loop and the call after it, but no more.
+    let mut sets = f.layout.iter().filter(|&&inst| f.opcode(inst) == Opcode::Ir(IrOp::RootSet));
+    let polls = f.layout.iter().filter(|&&inst| f.opcode(inst) == Opcode::Ir(IrOp::Poll)).count();
+    assert!(polls >= 2);
+    assert_eq!(sets.by_ref().count(), 2);
+}
+
+/// Each block is looked at as often as its word can change, whatever order the blocks are in.
+#[test]
+fn blocks_in_reverse_order_take_linear_time() {
+    let n = 5_000;
+    let mut body = String::from("local a: ref local.get n call alloc local.set a br l0\n");
+    for i in (0..n).rev() {
+        body += &format!("l{i}: i64.const 1 call alloc drop br l{}\n", i + 1);
+    }
+    body += &format!("l{n}: local.get a call value return");
+    let module = module(&format!("{IMPORTS} func f(n: i64) -> i64 {{ {body} }}"));
+    let mut f = slot_form(&module, 2, &Default::default());
+    roots(&mut f, &module, &mut Analyses::default());
+    let is_set = |inst: &&Inst| f.opcode(**inst) == Opcode::Ir(IrOp::RootSet);
+    assert_eq!(f.layout.iter().filter(is_set).count(), 1);
 }
 
 #[test]
