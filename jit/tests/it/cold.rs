@@ -1,6 +1,8 @@
 //! Imports that are rarely called: they do what others do, and code beside their calls is as if these were not there.
 
-use slotvm::{Engine, Error, Linker, TrapCode};
+use slotvm::bytecode::module::{ImportCall, ImportKind};
+use slotvm::bytecode::wasm;
+use slotvm::{Engine, Error, LeafFunc, Linker, Module, TrapCode};
 
 use crate::support::{for_all, frames, instance_with, marked, module};
 
@@ -244,4 +246,39 @@ fn a_fast_path_beside_a_cold_call_has_no_instruction_more() {
     // Any other call costs its loop something.
     let ordinary = n_often(&engine, "", call);
     assert!(ordinary > without, "{ordinary} beside {without}");
+}
+
+#[test]
+fn imports_of_webassembly_can_be_marked() {
+    type Half = unsafe extern "C" fn(*mut std::ffi::c_void, i64) -> i64;
+    unsafe extern "C" fn half(_: *mut std::ffi::c_void, x: i64) -> i64 {
+        x / 2
+    }
+    // (func (export "run") (param i64) (result i64) calls `fail` for numbers below 0, and else `half`.
+    let module: [&[u8]; 7] = [
+        b"\0asm\x01\0\0\0",
+        b"\x01\x06\x01\x60\x01\x7e\x01\x7e",
+        b"\x02\x17\x02\x03env\x04half\0\0\x03env\x04fail\0\0",
+        b"\x03\x02\x01\0",
+        b"\x07\x07\x01\x03run\0\x02",
+        b"\x0a\x15\x01\x13\0\x20\0\x42\0\x53\x04\x7e",
+        b"\x20\0\x10\x01\x05\x20\0\x10\0\x0b\x0b",
+    ];
+    let mut bytecode = wasm::import(&module.concat()).unwrap();
+    for (import, mark) in bytecode.imports.iter_mut().zip([ImportCall::Leaf, ImportCall::Cold]) {
+        let ImportKind::Func(_, call) = &mut import.kind else { panic!("it is a function") };
+        *call = mark;
+    }
+    for_all(|engine| {
+        let mut linker = Linker::new(engine);
+        linker.func_wrap("env", "fail", |x: i64| x - 1).unwrap();
+        let module = Module::from_bytecode(engine, bytecode.clone()).unwrap();
+        let mut store = slotvm::Store::new(engine, ());
+        // SAFETY: it computes with its argument.
+        let leaf = unsafe { LeafFunc::new(half as Half, std::ptr::null_mut(), 256) }.unwrap();
+        linker.func_wrap_leaf("env", "half", &leaf).unwrap();
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        assert_eq!([7, -7].map(|x| run.call(&mut store, x).unwrap()), [3, -8]);
+    });
 }
