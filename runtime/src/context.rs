@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-use crate::exit::{EXIT_CELLS_MAX, Exit};
+use crate::exit::Exit;
 
 /// The context of one instance, as native code sees it.
 ///
@@ -136,9 +136,10 @@ pub struct Shared {
     pub memories: *const MemorySpan,
     /// Their number.
     pub n_memories: usize,
-    /// The values of the frame that an exit leaves. Also the results of a call that keeps all registers, until its caller has
-    /// read them, which it does at once.
-    pub exit_cells: [u64; EXIT_CELLS_MAX],
+    /// Room for [`EXIT_CELLS_MAX`](crate::exit::EXIT_CELLS_MAX) cells: the values of the frame that an exit leaves, and the results of a call that keeps all
+    /// registers, until its caller has read them, which it does at once. Null until the store has an instance whose code may do
+    /// either.
+    pub exit_cells: *mut u64,
 }
 
 impl Shared {
@@ -162,7 +163,7 @@ impl Shared {
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
-        exit_cells: [0; EXIT_CELLS_MAX],
+        exit_cells: ptr::null_mut(),
     };
 
     /// Whether an access of this address faults because a memory of the store ends before it. An access

@@ -108,9 +108,9 @@ fn build(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let call = b.ins().call_indirect(guest, code, &args);
     let results = b.inst_results(call).to_vec();
     let shared = b.ins().load(POINTER, TRUSTED, *context, offsets::VMCTX_SHARED);
+    let cells = b.ins().load(POINTER, TRUSTED, shared, offsets::SHARED_EXIT_CELLS);
     for ((at, ty), result) in abi::in_cells(&ty.results).zip(results) {
-        let flags = abi::cell_flags(ty, TRUSTED);
-        b.ins().store(flags, result, shared, offsets::SHARED_EXIT_CELLS + at);
+        b.ins().store(abi::cell_flags(ty, TRUSTED), result, cells, at);
     }
     b.ins().return_(&[]);
 }
@@ -151,14 +151,14 @@ impl Lowering<'_, '_> {
         if ty.results.is_empty() {
             return;
         }
-        // Not a constant: the optimiser would load it where it is needed always, into a register.
+        // Not constants: the optimiser would load them where they are needed always, into registers.
         let flags = self.context_flags();
         let shared = self.builder.ins().load(POINTER, flags, self.context, offsets::VMCTX_SHARED);
+        let cells = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_EXIT_CELLS);
         let results: Vec<_> = self.func.results(inst).zip(abi::in_cells(&ty.results)).collect();
         for (result, (at, ty)) in results {
             let (flags, ty) = (abi::cell_flags(ty, flags), abi::clif_type(ty));
-            let at = offsets::SHARED_EXIT_CELLS + at;
-            let value = self.builder.ins().load(ty, flags, shared, at);
+            let value = self.builder.ins().load(ty, flags, cells, at);
             self.define(result, value);
         }
     }

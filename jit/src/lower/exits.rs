@@ -128,11 +128,11 @@ impl Lowering<'_, '_> {
             }
         }
         let types: Vec<ValType> = operands.iter().map(|&value| func.value_type(value)).collect();
+        let cells = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_EXIT_CELLS);
         for (operand, (offset, ty)) in operands.into_iter().zip(abi::in_cells(&types)) {
             debug_assert!((offset as usize) < EXIT_CELLS_MAX * CELL_BYTES as usize);
             let cell = self.cell_of(self.value(operand));
-            let at = offsets::SHARED_EXIT_CELLS + offset;
-            self.builder.ins().store(abi::cell_flags(ty, flags), cell, shared, at);
+            self.builder.ins().store(abi::cell_flags(ty, flags), cell, cells, offset);
         }
         let exit = self.builder.ins().iconst(POINTER, exit as i64);
         self.builder.ins().store(flags, exit, shared, offsets::SHARED_EXIT);

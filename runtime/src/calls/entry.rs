@@ -176,10 +176,10 @@ impl Drop for HostCall<'_> {
                 instance.set_frame_sp(frame_sp);
             }
             store.interp.stack.reset(&self.interp);
+            // A panic has not restored them.
+            (store.calls.from, store.calls.native_entry) = (self.from, self.native_entry);
         }
         store.calls.saved_frame_sps.truncate(*n_saved);
-        // A panic has not restored them.
-        (store.calls.from, store.calls.native_entry) = (self.from, self.native_entry);
         // SAFETY: the store owns the structure, and the native code that the call has entered has been left.
         let shared = unsafe { &mut *store.shared_ptr() };
         shared.store = self.outer_store;

@@ -179,6 +179,9 @@ impl Store {
         let mut ctx = Context::new(ctx, n_cells);
 
         let tiers = natives.and_then(|natives| natives.tiers);
+        if tiers.is_some() || natives.is_some() && module.has_cold_imports() {
+            self.make_exit_cells();
+        }
         let mut imported = imports.funcs;
         for func in &mut imported {
             *func = self.bind_host_func(*func, id)?;
@@ -241,6 +244,10 @@ impl Store {
         instance.fill_ctx();
         if instance.module.module().frame_stack.is_some() {
             self.calls.framed.push(id);
+        }
+        if self.instances.is_empty() {
+            // Most stores have one, and a vector begins with room for four.
+            self.instances.reserve_exact(1);
         }
         self.instances.push(instance);
         Ok((id, natives.and_then(|natives| natives.image)))

@@ -16,7 +16,7 @@ use super::translate::is_far;
 use crate::context::FuncRecord;
 use crate::entities::{FuncHandle, InstanceId};
 use crate::error::{Error, Stop};
-use crate::exit::{Exit, ExitFrame, ExitPlace, WaitingFrame, write};
+use crate::exit::{EXIT_CELLS_MAX, Exit, ExitFrame, ExitPlace, WaitingFrame, write};
 use crate::steps::callees::note;
 use crate::steps::code::{BlockStart, CallReturn, FrameRefs};
 use crate::steps::instr::Instr;
@@ -60,8 +60,10 @@ impl Activation<'_> {
         let exit = unsafe { &*exit };
         let is_last = exit.take();
         self.switch(instance);
-        // SAFETY: what all instances share lives as long as the store, and no native code runs.
-        let values = unsafe { &(*self.state.shared).exit_cells };
+        // SAFETY: what all instances share lives as long as the store, and no native code runs. There are as many cells, since
+        // code that has exits has written to them.
+        let values =
+            unsafe { std::slice::from_raw_parts((*self.state.shared).exit_cells, EXIT_CELLS_MAX) };
         let base = self.wait_for(exit, values, base)?;
         let ExitFrame { func, place, ref cells } = *exit.at();
         let target = self.module().interpreted(func);

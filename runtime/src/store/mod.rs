@@ -45,6 +45,7 @@ use crate::context::{
 use crate::data::Data;
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
 use crate::error::{Error, check_limit};
+use crate::exit::EXIT_CELLS_MAX;
 use crate::memory::limiter::FindLimiter;
 use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
@@ -162,6 +163,8 @@ pub struct Store {
     data: Data,
     pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
+    /// The target of [`Shared::exit_cells`], if it has one.
+    exit_cells: Option<Pinned<[u64]>>,
     pub(crate) interrupts: Option<Interrupts>,
     /// Asked at epoch deadlines, if there is anything that interrupts.
     epoch_callback: Option<EpochCallback>,
@@ -268,6 +271,7 @@ impl Store {
             data: Data::new(data),
             limiter: None,
             shared,
+            exit_cells: None,
             interrupts,
             epoch_callback: None,
             types: Types::default(),
@@ -432,6 +436,16 @@ impl Store {
     #[inline]
     pub fn shared_ptr(&self) -> *mut Shared {
         self.shared.as_ptr()
+    }
+
+    /// Makes room for what native code leaves at exits, and the results of calls that keep all registers. Other stores do
+    /// without: it is larger than all else that an instance takes.
+    pub(crate) fn make_exit_cells(&mut self) {
+        let shared = self.shared_ptr();
+        let new = || Pinned::from_box(vec![0; EXIT_CELLS_MAX].into_boxed_slice());
+        let cells = self.exit_cells.get_or_insert_with(new);
+        // SAFETY: the store owns the structure, and native code does not run at the moment.
+        unsafe { (*shared).exit_cells = cells.first() };
     }
 
     /// The store that native code runs in.
