@@ -435,9 +435,15 @@ impl Config {
 
     /// Sets whether native code is registered with debuggers, through the interface of GDB and LLDB for code made at
     /// run time; off by default. They get the name and the address of each function and of the trampolines around
-    /// host calls, and the rule to unwind: breakpoints accept names of guest functions, and backtraces show them.
-    /// Calls that were inlined have neither; [`Config::passes`] can switch inlining off. There are neither source lines
-    /// nor variables. Freed code is removed.
+    /// host calls, the source places that the module has ([`slotvm_bytecode::module::Func::lines`]), calls that were inlined,
+    /// and the locals with names, as DWARF 5: breakpoints accept names of guest functions and source lines, backtraces show
+    /// both, and `info locals` shows values. Freed code is removed.
+    ///
+    /// A local has a value while code still needs it. Code that keeps slots in memory
+    /// ([`SlotMode::Memory`](crate::SlotMode::Memory)) has all of them at any time. In other code, which is the same as without
+    /// debuggers, a local may be shown with a value that it gets a little later, or had until it was assigned that of another
+    /// local; locals of inlined functions are not shown. The interpreter is not described; nor are the locals and lines of
+    /// code that was precompiled or comes from a cache. Functions of WebAssembly are all translated when their module is made.
     ///
     /// The list that debuggers read belongs to the process, and has no lock. No other library that generates code may
     /// change it on another thread while modules of this engine are made or dropped. wasmtime changes it if its own

@@ -121,6 +121,10 @@ pub(crate) fn from_verified(
             verified = Arc::unwrap_or_clone(verified).into_completed();
         }
     }
+    // Functions of lazy modules have neither names nor source places.
+    if engine.config().debug_info {
+        verified = Arc::unwrap_or_clone(verified).into_completed();
+    }
     let compile = |native| NativeModule::compile(native, &verified, keeping, &mut timings);
     let native = engine.native().map(compile).transpose()?;
     Ok(Parts { verified, timings, native })

@@ -3,9 +3,9 @@
 //! `__jit_debug_register_code`. A debugger sets a breakpoint there and reads from the descriptor which
 //! object was added or removed.
 //!
-//! An object ([`object_file`]) has a symbol for each function, at the address of its code, and the
-//! unwinding rule ([`crate::code::unwind`]). So breakpoints accept the names of guest functions,
-//! and backtraces show them. Source lines and variables are not described.
+//! An object ([`object_file`]) has a symbol for each function, at the address of its code, and the sections of
+//! [`dwarf`](crate::code::dwarf). So breakpoints accept the names of guest functions and source lines, backtraces
+//! show them, and locals have values.
 //!
 //! A process has one list for all libraries that generate code. The two symbols are weak, as in wasmtime and LLVM, so
 //! that any number of such libraries can be linked; the linker takes one definition for all. Each library keeps its
@@ -15,12 +15,12 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use gimli::LittleEndian;
-use gimli::write::{DebugFrame, EndianVec};
 use object::elf;
 use object::write::elf::{FileHeader, SectionHeader, Sym, Writer};
 
-use crate::code::unwind;
+use slotvm_bytecode::VerifiedModule;
+
+use crate::code::dwarf::{Section, Shown, c_string, sections};
 
 const NO_ACTION: u32 = 0;
 const REGISTER: u32 = 1;
@@ -86,13 +86,14 @@ unsafe impl Send for DebugImage {}
 unsafe impl Sync for DebugImage {}
 
 impl DebugImage {
-    /// Registers the functions in a block of code, with their names, with debuggers. The code must not
+    /// Registers the functions in a block of code, which are of a module if there is one, with debuggers. The code must not
     /// move until the result is dropped.
     pub(crate) fn register(
         code: &Range<usize>,
-        funcs: impl Iterator<Item = (Range<usize>, String)>,
+        funcs: &[Shown<'_>],
+        module: Option<&VerifiedModule>,
     ) -> DebugImage {
-        let object = object_file(code, &funcs.collect::<Vec<_>>()).into_boxed_slice();
+        let object = object_file(code, funcs, &sections(code, funcs, module)).into_boxed_slice();
         let entry = Box::new(Entry {
             next: ptr::null_mut(),
             prev: ptr::null_mut(),
@@ -172,11 +173,10 @@ const MACHINE: u16 = elf::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = elf::EM_AARCH64;
 
-/// Builds an object file, laid out as if loaded, for a block of code and its functions. It has no copy
+/// Builds an object file, laid out as if loaded, for a block of code and its functions, with these sections. It has no copy
 /// of the code; debuggers read the code at its address.
-fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8> {
-    let names: Vec<Vec<u8>> = funcs.iter().map(|(_, name)| symbol_name(name)).collect();
-    let frames = debug_frame(code);
+fn object_file(code: &Range<usize>, funcs: &[Shown<'_>], sections: &[Section]) -> Vec<u8> {
+    let names: Vec<Vec<u8>> = funcs.iter().map(|shown| c_string(&shown.name)).collect();
     let mut file = Vec::new();
     let mut writer = Writer::new(object::Endianness::Little, true, &mut file);
 
@@ -184,9 +184,14 @@ fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8>
     writer.reserve_file_header();
     let text_name = writer.add_section_name(b".text");
     let text = writer.reserve_section_index();
-    let frames_name = writer.add_section_name(b".debug_frame");
-    writer.reserve_section_index();
-    let frames_offset = writer.reserve(frames.len(), 8);
+    let places: Vec<_> = sections
+        .iter()
+        .map(|(name, data)| {
+            let name = writer.add_section_name(name.as_bytes());
+            writer.reserve_section_index();
+            (name, writer.reserve(data.len(), 8))
+        })
+        .collect();
     writer.reserve_null_symbol_index();
     let strings = names.iter().map(|name| {
         writer.reserve_symbol_index(Some(text));
@@ -211,18 +216,20 @@ fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8>
         e_flags: 0,
     };
     writer.write_file_header(&header).expect("it is smaller than 4 GiB");
-    writer.pad_until(frames_offset);
-    writer.write(&frames);
+    for ((_, data), &(_, offset)) in sections.iter().zip(&places) {
+        writer.pad_until(offset);
+        writer.write(data);
+    }
     writer.write_null_symbol();
-    for ((place, _), &name) in funcs.iter().zip(&strings) {
+    for (Shown { code, .. }, &name) in funcs.iter().zip(&strings) {
         writer.write_symbol(&Sym {
             name: Some(name),
             section: Some(text),
             st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
             st_other: elf::STV_DEFAULT,
             st_shndx: 0,
-            st_value: place.start as u64,
-            st_size: place.len() as u64,
+            st_value: code.start as u64,
+            st_size: code.len() as u64,
         });
     }
     writer.write_strtab();
@@ -233,41 +240,32 @@ fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8>
         sh_type: elf::SHT_NOBITS,
         sh_flags: u64::from(elf::SHF_ALLOC | elf::SHF_EXECINSTR),
         sh_addr: code.start as u64,
-        sh_offset: frames_offset as u64,
+        sh_offset: places[0].1 as u64,
         sh_size: code.len() as u64,
         sh_link: 0,
         sh_info: 0,
         sh_addralign: 16,
         sh_entsize: 0,
     });
-    writer.write_section_header(&SectionHeader {
-        name: Some(frames_name),
-        sh_type: elf::SHT_PROGBITS,
-        sh_flags: 0,
-        sh_addr: 0,
-        sh_offset: frames_offset as u64,
-        sh_size: frames.len() as u64,
-        sh_link: 0,
-        sh_info: 0,
-        sh_addralign: 8,
-        sh_entsize: 0,
-    });
+    for ((_, data), &(name, offset)) in sections.iter().zip(&places) {
+        writer.write_section_header(&SectionHeader {
+            name: Some(name),
+            sh_type: elf::SHT_PROGBITS,
+            sh_flags: 0,
+            sh_addr: 0,
+            sh_offset: offset as u64,
+            sh_size: data.len() as u64,
+            sh_link: 0,
+            sh_info: 0,
+            sh_addralign: 8,
+            sh_entsize: 0,
+        });
+    }
     // The null symbol is the only local one.
     writer.write_symtab_section_header(1);
     writer.write_strtab_section_header();
     writer.write_shstrtab_section_header();
     file
-}
-
-/// Symbol names are zero-terminated, so they cannot contain zero bytes.
-fn symbol_name(name: &str) -> Vec<u8> {
-    name.replace('\0', " ").into_bytes()
-}
-
-fn debug_frame(code: &Range<usize>) -> Vec<u8> {
-    let mut section = DebugFrame(EndianVec::new(LittleEndian));
-    unwind::rule(code).write_debug_frame(&mut section).expect("memory takes all that is written");
-    section.0.into_vec()
 }
 
 #[cfg(test)]

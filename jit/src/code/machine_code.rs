@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{self, DebugTag, ExternalName, Function};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{
     CompiledCode, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList, MachDebugTagPos,
 };
 use cranelift_module::{ModuleReloc, ModuleRelocTarget};
 
+use crate::code::debug_code::DebugCode;
 use crate::code::error::CodeError;
 use crate::code::pctable::{CallSite, PcTable, Place, PlaceId, RootSite, TrapReason, TrapSite};
 
@@ -62,6 +64,8 @@ pub(crate) struct MachineCode {
     pub(crate) roots: Vec<RootSite>,
     /// Whether there are addresses of this process in the code.
     pub(crate) has_addresses: bool,
+    /// What debuggers are told, if they are.
+    pub(crate) debug: Option<Box<DebugCode>>,
 }
 
 /// A relocation whose target does not need the function that it comes from.
@@ -124,13 +128,13 @@ impl FinalizedReloc {
 impl MachineCode {
     /// Converts the code that Cranelift compiled for a function. `reason` returns what a trap code means, or
     /// that the instruction never traps. `place` returns the place in the bytecode of the instruction at a code
-    /// offset, which has the trap code given if it can trap.
+    /// offset, which has the trap code given if it can trap; whoever has numbered the places adds their list.
     pub(crate) fn new(
         compiled: &CompiledCode,
         func: &Function,
+        isa: &dyn TargetIsa,
         mut reason: impl FnMut(ir::TrapCode) -> Option<TrapReason>,
         mut place: impl FnMut(u32, Option<ir::TrapCode>) -> PlaceId,
-        places: Vec<Place>,
     ) -> MachineCode {
         let buffer = &compiled.buffer;
         let mut traps: Vec<TrapSite> = buffer
@@ -155,10 +159,11 @@ impl MachineCode {
             anchor: Anchor::default(),
             relocs: buffer.relocs().iter().map(|reloc| FinalizedReloc::new(reloc, func)).collect(),
             traps,
-            places,
+            places: Vec::new(),
             roots: root_sites(compiled, func, &calls),
             calls,
             has_addresses: false,
+            debug: DebugCode::new(compiled, isa),
         }
     }
 }
@@ -233,6 +238,9 @@ impl MachineCode {
         self.bytes.extend_from_slice(&code.bytes);
         self.calls.extend(code.calls.iter().map(|site| site.moved(start, 0)));
         self.alignment = self.alignment.max(code.alignment);
+        if let (Some(debug), Some(appended)) = (&mut self.debug, &code.debug) {
+            debug.append(start, appended);
+        }
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Machine code in memory: placement, tables, and registration with debuggers and profilers.
 
+pub(crate) mod debug_code;
 pub(crate) mod debugger;
+pub(crate) mod dwarf;
 pub(crate) mod error;
 pub(crate) mod machine_code;
 mod mapping;

@@ -16,7 +16,9 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module as _, default_libcall_names};
 use slotvm_bytecode::VerifiedModule;
 
+use crate::code::debug_code::DebugCode;
 use crate::code::debugger::DebugImage;
+use crate::code::dwarf::Shown;
 use crate::code::error::CodeError;
 use crate::code::machine_code::{MachineCode, Placing};
 use crate::code::mapping::page_bytes;
@@ -39,6 +41,8 @@ pub(crate) struct CodeUnit {
     bytes: usize,
     /// The alignment of the function, if there is only one, without relocations.
     placing: Option<Placing>,
+    /// What debuggers are to be told of each function that has code; empty once they were.
+    debug: Vec<Option<Box<DebugCode>>>,
     memory: Arc<CodeMemory>,
 }
 
@@ -98,6 +102,7 @@ impl CodeUnit {
                 [code] if code.is_kept_as_it_is() => Some(code.placing()),
                 _ => None,
             },
+            debug: described(codes),
             memory,
         })
     }
@@ -106,8 +111,14 @@ impl CodeUnit {
     /// order of placing.
     pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
         let (base, bytes) = self.memory.used();
-        let image = DebugImage::register(&(base..base + bytes), self.codes().zip(names));
-        self.debug_image = Some(image);
+        let Tables::Unit(table) = &*self.tables else { unreachable!("a unit has one table") };
+        let debug = std::mem::take(&mut self.debug);
+        let funcs = self.codes().zip(names).zip(&debug);
+        let funcs: Vec<Shown<'_>> = funcs
+            .map(|((code, name), debug)| Shown { code, name, debug: debug.as_deref() })
+            .collect();
+        let code = base..base + bytes;
+        self.debug_image = Some(DebugImage::register(&code, &funcs, table.module.as_deref()));
     }
 
     /// The address of a function, by its position in the list that was placed.
@@ -178,6 +189,12 @@ fn write(
     jit.finalize_definitions()?;
     // The module is no longer needed; the memory stays, since the caller shares it.
     Ok(ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect())
+}
+
+/// What debuggers are to be told of each function that has code.
+fn described(codes: &[MachineCode]) -> Vec<Option<Box<DebugCode>>> {
+    let codes = codes.iter().filter(|code| !code.bytes.is_empty());
+    codes.map(|code| code.debug.clone()).collect()
 }
 
 /// An upper bound of the memory that functions take.

@@ -11,7 +11,7 @@
 //! Unwinders look a pc up in what is registered with the one of the process (libgcc's, as programs for GNU
 //! systems have it); elsewhere nothing is registered, and backtraces end at our frames.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use gimli::write::{
     Address, CallFrameInstruction, CommonInformationEntry, EhFrame, EndianVec,
@@ -27,6 +27,13 @@ const RETURN_ADDRESS: Register = gimli::X86_64::RA;
 const FRAME_POINTER: Register = gimli::AArch64::X29;
 #[cfg(target_arch = "aarch64")]
 const RETURN_ADDRESS: Register = gimli::AArch64::X30;
+
+/// The other registers that functions preserve, by their numbers in DWARF: RBX, R12 to R15.
+#[cfg(target_arch = "x86_64")]
+const PRESERVED: [RangeInclusive<u16>; 2] = [3..=3, 12..=15];
+/// The other registers that functions preserve, by their numbers in DWARF: X19 to X28, V8 to V15.
+#[cfg(target_arch = "aarch64")]
+const PRESERVED: [RangeInclusive<u16>; 2] = [19..=28, 72..=79];
 
 /// Code that unwinders know; when it is dropped, they do not any more.
 #[derive(Debug)]
@@ -71,22 +78,32 @@ impl Drop for Unwinding {
 }
 
 /// The rule by which callers of code are found.
-pub(crate) fn rule(code: &Range<usize>) -> FrameTable {
+fn rule() -> CommonInformationEntry {
     let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
     let mut cie = CommonInformationEntry::new(encoding, 1, -8, RETURN_ADDRESS);
     cie.add_instruction(CallFrameInstruction::Cfa(FRAME_POINTER, 16));
     cie.add_instruction(CallFrameInstruction::Offset(FRAME_POINTER, -16));
     cie.add_instruction(CallFrameInstruction::Offset(RETURN_ADDRESS, -8));
-    let mut table = FrameTable::default();
-    let cie = table.add_cie(cie);
-    let start = Address::Constant(code.start as u64);
-    table.add_fde(cie, FrameDescriptionEntry::new(start, code.len() as u32));
-    table
+    cie
+}
+
+/// The rule for debuggers, which ask for other registers, too, and take what no rule is about for unchanged: those that
+/// functions preserve are not known.
+pub(crate) fn rule_for_debuggers() -> CommonInformationEntry {
+    let mut cie = rule();
+    for register in PRESERVED.iter().flat_map(Clone::clone) {
+        cie.add_instruction(CallFrameInstruction::Undefined(Register(register)));
+    }
+    cie
 }
 
 fn section(code: &Range<usize>) -> Box<[u8]> {
+    let mut table = FrameTable::default();
+    let cie = table.add_cie(rule());
+    let start = Address::Constant(code.start as u64);
+    table.add_fde(cie, FrameDescriptionEntry::new(start, code.len() as u32));
     let mut section = EhFrame(EndianVec::new(LittleEndian));
-    rule(code).write_eh_frame(&mut section).expect("memory takes all that is written");
+    table.write_eh_frame(&mut section).expect("memory takes all that is written");
     let mut section = section.0.into_vec();
     // What unwinders stop at.
     section.extend([0; 4]);

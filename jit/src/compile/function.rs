@@ -30,6 +30,7 @@ use crate::code::machine_code::MachineCode;
 use crate::compile::budget::{Cause, Effort, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
 use crate::compile::contain::Containment;
+use crate::compile::debug_code;
 use crate::compile::error::CompileError;
 use crate::compile::failure::{CompileFailure, Fails};
 use crate::compile::folds::Folds;
@@ -289,13 +290,16 @@ impl Compiler {
         let mut sizes = self.clif_sizes(function);
 
         let folds =
-            self.generate_checked(module, function, loops, options, &lowered, &mut times)?;
+            self.generate_checked(module, function, loops, options, &mut lowered, &mut times)?;
         sizes.frame_bytes = self.frame_bytes();
 
         let compiled = self.compiled.as_ref().expect("it was compiled");
         let (clif_func, folds) = (&self.context.func, folds.as_ref());
-        let trapping = options.trapping;
-        let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
+        let mut code = machine_code(compiled, clif_func, function, &lowered, folds, options);
+        if let Some(debug) = &mut code.debug {
+            let clif = (clif_func, folds);
+            debug_code::describe(debug, compiled, &*options.isa, clif, function, &lowered);
+        }
         code.anchor = anchor(compiled, |bits| match folds {
             Some(folds) => folds.is_marked(bits),
             None => is_marked(bits),
@@ -336,7 +340,7 @@ impl Compiler {
         function: &Function,
         loops: &LoopForest,
         options: &LowerOptions,
-        lowered: &Lowered,
+        lowered: &mut Lowered,
         times: &mut Times,
     ) -> Result<Option<Folds>, CompileError> {
         let folds = times
@@ -344,6 +348,7 @@ impl Compiler {
             .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
             self.context.clear();
+            lowered.locals_in_frame.clear();
             let clif = &mut self.context.func;
             let frontend = &mut self.frontend;
             times.stage(Stage::Clif, || {

@@ -16,6 +16,8 @@ mod clif_text;
 #[cfg(feature = "jit")]
 pub(crate) mod contain;
 #[cfg(feature = "jit")]
+mod debug_code;
+#[cfg(feature = "jit")]
 pub(crate) mod error;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod failure;

@@ -16,7 +16,7 @@ use crate::compile::listing::{
     FunctionCode,
 };
 use crate::lower::hot_loop::loc_of;
-use crate::lower::{Lowered, Trapping, traps};
+use crate::lower::{LowerOptions, Lowered, Trapping, traps};
 
 /// Takes over the code with its tables of traps and calls.
 pub(super) fn machine_code(
@@ -25,7 +25,7 @@ pub(super) fn machine_code(
     function: &Function,
     lowered: &Lowered,
     folds: Option<&Folds>,
-    trapping: Trapping,
+    options: &LowerOptions,
 ) -> MachineCode {
     let srclocs = compiled.buffer.get_srclocs_sorted();
     let mut places = Places::new(function);
@@ -38,14 +38,14 @@ pub(super) fn machine_code(
         };
         places.place(loc)
     };
-    let reason = |code| match trapping {
+    let reason = |code| match options.trapping {
         Trapping::Signals => {
             Some(traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest))
         }
         // What could fault is never executed, or never with operands for which it does.
         Trapping::Calls => None,
     };
-    let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
+    let mut code = MachineCode::new(compiled, clif, &*options.isa, reason, place);
     code.resolve_own_calls(function.func);
     debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
     code.places = places.places;
@@ -135,7 +135,7 @@ fn bits_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Opt
 }
 
 /// Collects the locations that tables mention.
-struct Places<'a> {
+pub(super) struct Places<'a> {
     function: &'a Function,
     /// Number in `places`, by location.
     numbers: Vec<PlaceId>,
@@ -147,10 +147,15 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn new(function: &'a Function) -> Places<'a> {
+    pub(super) fn new(function: &'a Function) -> Places<'a> {
         let numbers = vec![PlaceId::NONE; function.locs.len()];
         let (places, unnumbered) = (Vec::new(), Vec::new());
         Places { function, numbers, start: PlaceId::NONE, places, unnumbered }
+    }
+
+    /// The places that have numbers, in their order.
+    pub(super) fn into_list(self) -> Vec<Place> {
+        self.places
     }
 
     fn push(&mut self, place: Place) -> PlaceId {
@@ -159,7 +164,7 @@ impl<'a> Places<'a> {
     }
 
     /// The number of a location; without one, of the function's start.
-    fn place(&mut self, loc: Option<Loc>) -> PlaceId {
+    pub(super) fn place(&mut self, loc: Option<Loc>) -> PlaceId {
         let Some(loc) = loc else {
             if self.start == PlaceId::NONE {
                 let inlined_at = PlaceId::NONE;

@@ -33,7 +33,7 @@ pub(crate) fn compile(
         .compile(isa, &mut ControlPlane::default())
         .map_err(|error| refused(&error.inner))?
         .clone();
-    Ok(MachineCode::new(&compiled, &context.func, |_| None, |_, _| PlaceId::NONE, Vec::new()))
+    Ok(MachineCode::new(&compiled, &context.func, isa, |_| None, |_, _| PlaceId::NONE))
 }
 
 fn refused(refusal: &CodegenError) -> CodeError {

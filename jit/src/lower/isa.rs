@@ -17,12 +17,15 @@ pub(crate) struct IsaOptions {
     pub(crate) canonical_nans: bool,
     /// Whether Cranelift checks its IR around its passes, which costs 35 to 50% of compile time.
     pub(crate) verify_clif: bool,
+    /// Whether code is described to debuggers.
+    pub(crate) describes_code: bool,
 }
 
 impl IsaOptions {
     /// The settings for a slot mode: Cranelift's verifier runs in debug builds only.
     pub(crate) fn new(slots: SlotMode) -> IsaOptions {
-        IsaOptions { slots, canonical_nans: false, verify_clif: cfg!(debug_assertions) }
+        let (canonical_nans, describes_code) = (false, false);
+        IsaOptions { slots, canonical_nans, verify_clif: cfg!(debug_assertions), describes_code }
     }
 }
 
@@ -128,8 +131,8 @@ fn flags(options: IsaOptions) -> Flags {
         ("is_pic", "false"),
         // Placement looks for loops.
         ("machine_code_cfg_info", "true"),
-        // Backtraces go by frame pointers, and nothing unwinds through guest frames.
-        ("unwind_info", "false"),
+        // Backtraces go by frame pointers, and nothing unwinds through guest frames. Debuggers look at registers of callers.
+        ("unwind_info", on_off(options.describes_code)),
     ];
     for (name, value) in values {
         builder.set(name, value).expect("the setting exists and takes the value");

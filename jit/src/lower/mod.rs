@@ -113,6 +113,11 @@ pub(crate) struct LowerOptions {
 }
 
 impl LowerOptions {
+    /// Whether the code is described to debuggers.
+    pub(crate) fn describes_code(&self) -> bool {
+        self.isa.flags().unwind_info()
+    }
+
     /// Whether accesses of memory 0 are checked, and stay in bounds once they are. A memory that the host lends code may
     /// be exchanged by each call.
     pub(crate) fn relies_on_checks(&self) -> bool {
@@ -137,6 +142,9 @@ pub(crate) struct Lowered {
     pub(crate) load_locs: Vec<Loc>,
     /// Names for the text of the CLIF, if the function has any.
     pub(crate) names: Option<ClifNames>,
+    /// The locals with names that are in the frame: their numbers, the part of the frame, and the byte in it. Only if the code
+    /// is described to debuggers.
+    pub(crate) locals_in_frame: Vec<(u32, ir::StackSlot, u32)>,
     /// The signatures of cold calls, by their numbers in [`ColdCalls`], in the order of the names that the code calls them by.
     pub(crate) cold: Vec<usize>,
     /// The counters that the code adds to, if blocks are counted. They must live as long as the code.
@@ -171,9 +179,11 @@ pub(crate) fn lower_function(
     let mut lowering = Lowering::new(func, loops, module, options, clif, context);
     lowering.lower_blocks();
     let names = lowering.names();
+    let locals_in_frame = lowering.locals_in_frame();
     lowering.builder.finalize(options.isa.frontend_config());
     let counters = lowering.counters.map(|(counters, _)| counters);
-    Lowered { load_locs: lowering.load_locs, names, cold: lowering.cold, counters }
+    let Lowering { load_locs, cold, .. } = lowering;
+    Lowered { load_locs, names, locals_in_frame, cold, counters }
 }
 
 /// The signature of a function. Where it is entered in a loop, its parameter is the address of the interpreter's frame.
@@ -338,6 +348,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
         let counts_region = is_counted.then(|| Regions::counts(clif));
         let mut builder = FunctionBuilder::new(clif, context);
         let blocks = func.blocks().map(|_| builder.create_block()).collect();
+        if options.describes_code() {
+            builder.func.dfg.collect_debug_info();
+        }
         Lowering {
             func,
             module,
@@ -568,6 +581,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     fn define(&mut self, value: Value, clif: ir::Value) {
         self.values[value.index()] = clif;
+        self.label_local(value, clif);
     }
 
     /// Defines the only result of an instruction.

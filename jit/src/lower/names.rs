@@ -1,13 +1,13 @@
-//! Names of locals in CLIF, for people: nothing is noted unless the function has names.
+//! Names of locals in CLIF, for people and debuggers: nothing is noted unless the function has names.
 
 use std::collections::HashMap;
 
-use cranelift_codegen::ir;
+use cranelift_codegen::ir::{self, ValueLabel};
 use slotvm_ssa::ir::entity::{Slot, Value};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 use super::Lowering;
-use super::slots::Slots;
+use super::slots::{Frame, Slots};
 use crate::lower::abi::CELL_BYTES;
 
 /// The meaning of parts of a function in CLIF.
@@ -20,6 +20,29 @@ pub(crate) struct ClifNames {
 }
 
 impl Lowering<'_, '_> {
+    /// Labels a value with the local that has it, for debuggers.
+    pub(super) fn label_local(&mut self, value: Value, clif: ir::Value) {
+        if let Some(local) = self.func.named_local_of_value(value) {
+            self.builder.set_val_label(clif, ValueLabel::from_u32(local));
+        }
+    }
+
+    /// The locals with names in the frame, if debuggers are to know them.
+    pub(super) fn locals_in_frame(&self) -> Vec<(u32, ir::StackSlot, u32)> {
+        let Slots::Frame(Frame { slot, cells, .. }) = &self.slots else { return Vec::new() };
+        if !self.options.describes_code() {
+            return Vec::new();
+        }
+        let accessed = self.accessed_slots();
+        let cells =
+            cells.iter().zip(accessed).enumerate().filter(|(_, (_, is_accessed))| *is_accessed);
+        let local = |(number, (&cell, _)): (usize, (&u32, bool))| {
+            let local = self.func.named_local_of_slot(Slot::new(number))?;
+            Some((local, *slot, cell * CELL_BYTES))
+        };
+        cells.filter_map(local).collect()
+    }
+
     /// The names after the lowering, if the function has any.
     pub(super) fn names(&self) -> Option<ClifNames> {
         let func = self.func;
@@ -40,7 +63,7 @@ impl Lowering<'_, '_> {
             let slot = slot.and_then(|slot| func.slot_name(slot));
             func.results(inst).for_each(|value| note(value, func.value_name(value).or(slot)));
         }
-        if let Slots::Frame(start, cells) = &self.slots {
+        if let Slots::Frame(Frame { start, cells, .. }) = &self.slots {
             let accessed = self.accessed_slots();
             let texts = cells.iter().zip(func.slot_texts()).zip(accessed);
             let texts = texts.filter(|&(_, is_accessed)| is_accessed);

@@ -27,10 +27,19 @@ pub(super) enum Slots {
     /// All slots are promoted.
     #[default]
     None,
-    /// A part of the native frame: its address, and the cell in it of each slot that is accessed.
-    Frame(ir::Value, Vec<u32>),
+    /// A part of the native frame.
+    Frame(Frame),
     /// A variable for each slot that is accessed.
     Variables(Vec<Option<Variable>>),
+}
+
+/// The part of the native frame that slots are in.
+pub(super) struct Frame {
+    pub(super) slot: ir::StackSlot,
+    /// Its address.
+    pub(super) start: ir::Value,
+    /// The cell in it of each slot that is accessed.
+    pub(super) cells: Vec<u32>,
 }
 
 impl Lowering<'_, '_> {
@@ -106,9 +115,9 @@ impl Lowering<'_, '_> {
             return;
         }
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
-        let frame = self.builder.create_sized_stack_slot(data);
-        let start = self.builder.ins().stack_addr(POINTER, frame, 0);
-        self.slots = Slots::Frame(start, cells);
+        let slot = self.builder.create_sized_stack_slot(data);
+        let start = self.builder.ins().stack_addr(POINTER, slot, 0);
+        self.slots = Slots::Frame(Frame { slot, start, cells });
         let flags = self.frame_flags();
         self.zero_cells(start, n_zeroed, flags);
     }
@@ -151,7 +160,7 @@ impl Lowering<'_, '_> {
         let slot_ty = self.func.slots[slot.index()].ty;
         let ty = clif_type(slot_ty);
         let value = match &self.slots {
-            Slots::Frame(start, cells) => {
+            Slots::Frame(Frame { start, cells, .. }) => {
                 let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 if self.options.slots == SlotMode::MemoryOpt {
                     self.builder.ins().sequence_point();
@@ -173,7 +182,7 @@ impl Lowering<'_, '_> {
         let slot = Slot(self.func.imm(inst).low());
         let [value] = self.operands(inst);
         match &self.slots {
-            Slots::Frame(start, cells) => {
+            Slots::Frame(Frame { start, cells, .. }) => {
                 let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 let ty = self.func.slots[slot.index()].ty;
                 self.note_slots(0, 1);

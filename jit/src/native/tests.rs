@@ -92,7 +92,7 @@ fn compile(isa: &OwnedTargetIsa, func: u32, (ty, body): &Body<'_>) -> MachineCod
         PlaceId(places.len() as u32 - 1)
     };
     let mut code =
-        MachineCode::new(&compiled, &context.func, |code| Some(reason(code)), place, Vec::new());
+        MachineCode::new(&compiled, &context.func, &**isa, |code| Some(reason(code)), place);
     code.places = places;
     code
 }

@@ -26,39 +26,61 @@ const SHOWN_NAME_BYTES_MAX: usize = 256;
 /// The names of a function's slots and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    slots: BTreeMap<Slot, Arc<str>>,
-    values: HashMap<Value, Arc<str>>,
+    slots: BTreeMap<Slot, Name>,
+    values: HashMap<Value, Name>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    text: Arc<str>,
+    /// The local that it is the name of, if that is one of the function itself.
+    local: Option<u32>,
+}
+
+impl Name {
+    fn new(text: &str) -> Name {
+        Name { text: text.into(), local: None }
+    }
+
+    fn of_local(text: &str, local: u32) -> Name {
+        Name { local: Some(local), ..Name::new(text) }
+    }
+
+    /// The name in a function that this one was inlined into.
+    fn inlined(&self) -> Name {
+        Name { local: None, ..self.clone() }
+    }
 }
 
 impl Names {
     /// Names a slot.
     pub(crate) fn name_slot(&mut self, slot: Slot, name: &str) {
-        self.slots.insert(slot, name.into());
+        self.slots.insert(slot, Name::new(name));
     }
 
     /// Names a value.
     pub(crate) fn name_value(&mut self, value: Value, name: &str) {
-        self.values.insert(value, name.into());
+        self.values.insert(value, Name::new(name));
     }
 
     /// Names a value after a slot, unless it has a name.
     pub(crate) fn name_after_slot(&mut self, value: Value, slot: Slot) {
         if let Some(name) = self.slots.get(&slot) {
-            self.values.entry(value).or_insert_with(|| Arc::clone(name));
+            self.values.entry(value).or_insert_with(|| name.clone());
         }
     }
 
     /// Names a slot after a value, unless it has a name.
     pub(crate) fn name_slot_after(&mut self, slot: Slot, value: Value) {
         if let Some(name) = self.values.get(&value) {
-            self.slots.entry(slot).or_insert_with(|| Arc::clone(name));
+            self.slots.entry(slot).or_insert_with(|| name.clone());
         }
     }
 
     /// Gives the name of a value to another one, unless that has one.
     pub(crate) fn pass_on(&mut self, from: Value, to: Value) {
         if let Some(name) = self.values.get(&from) {
-            let name = Arc::clone(name);
+            let name = name.clone();
             self.values.entry(to).or_insert(name);
         }
     }
@@ -68,12 +90,12 @@ impl Names {
         self.slots.split_off(&Slot::new(n_slots));
     }
 
-    /// Adds the names of a function whose first slot and first value have these numbers here.
+    /// Adds the names of an inlined function whose first slot and first value have these numbers here.
     pub(crate) fn append(&mut self, names: &Names, first_slot: u32, first_value: u32) {
         let slots = names.slots.iter();
-        self.slots.extend(slots.map(|(slot, name)| (Slot(slot.0 + first_slot), Arc::clone(name))));
+        self.slots.extend(slots.map(|(slot, name)| (Slot(slot.0 + first_slot), name.inlined())));
         let values = names.values.iter();
-        self.values.extend(values.map(|(v, name)| (Value(v.0 + first_value), Arc::clone(name))));
+        self.values.extend(values.map(|(v, name)| (Value(v.0 + first_value), name.inlined())));
     }
 }
 
@@ -94,13 +116,13 @@ impl Function {
             if let SlotOrigin::Local(number) = data.origin
                 && let Some(name) = local(number)
             {
-                names.name_slot(Slot::new(slot), name);
+                names.slots.insert(Slot::new(slot), Name::of_local(name, number));
             }
         }
         if self.entry == Entry::Call {
             for (number, &param) in (0..).zip(self.params(Function::ENTRY)) {
                 if let Some(name) = local(number) {
-                    names.name_value(param, name);
+                    names.values.insert(param, Name::of_local(name, number));
                 }
             }
         }
@@ -109,12 +131,23 @@ impl Function {
 
     /// The name of a slot, if it has one.
     pub fn slot_name(&self, slot: Slot) -> Option<&str> {
-        self.names.as_ref()?.slots.get(&slot).map(|name| &**name)
+        self.names.as_ref()?.slots.get(&slot).map(|name| &*name.text)
     }
 
     /// The name of a value, if it has one.
     pub fn value_name(&self, value: Value) -> Option<&str> {
-        self.names.as_ref()?.values.get(&value).map(|name| &**name)
+        self.names.as_ref()?.values.get(&value).map(|name| &*name.text)
+    }
+
+    /// The local of the function that a slot stands for, if it has a name.
+    pub fn named_local_of_slot(&self, slot: Slot) -> Option<u32> {
+        self.names.as_ref()?.slots.get(&slot)?.local
+    }
+
+    /// The local of the function that a value has its name from, if it has one. The local holds the value from some place
+    /// on where it is there, until it is written again.
+    pub fn named_local_of_value(&self, value: Value) -> Option<u32> {
+        self.names.as_ref()?.values.get(&value)?.local
     }
 
     /// The slots as texts write them: each key once, with the name after it.

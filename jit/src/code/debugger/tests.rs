@@ -1,6 +1,7 @@
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
 
 use super::*;
+use crate::code::dwarf::debug_frame;
 use crate::{Compile, Config, Engine, Instance, Module, Store, Tier};
 
 /// Held by tests that need the list unchanged.
@@ -101,8 +102,8 @@ fn functions_that_are_compiled_when_they_are_called_are_shown_then() {
 
 #[test]
 fn a_debugger_finds_the_caller_of_every_place_in_the_code() {
-    let frames = debug_frame(&(0x1000..0x1234));
-    let section = gimli::read::DebugFrame::new(&frames, LittleEndian);
+    let frames = debug_frame(&(0x1000..0x1234), &[]);
+    let section = gimli::read::DebugFrame::new(&frames, gimli::LittleEndian);
     let bases = gimli::BaseAddresses::default();
     for (pc, is_known) in [(0xfff, false), (0x1000, true), (0x1233, true), (0x1234, false)] {
         use gimli::UnwindSection as _;
@@ -130,8 +131,9 @@ fn threads_add_and_remove_code_at_once() {
                 let code = 0x1000 * (thread + 1)..0x1000 * (thread + 1) + 64;
                 let mut images = Vec::new();
                 for round in 0..200 {
-                    let funcs = [(code.clone(), format!("f{thread}\0{round}"))];
-                    images.push(DebugImage::register(&code, funcs.into_iter()));
+                    let name = format!("f{thread}\0{round}");
+                    let funcs = [Shown { code: code.clone(), name, debug: None }];
+                    images.push(DebugImage::register(&code, &funcs, None));
                     let name = format!("f{thread} {round}");
                     assert!(objects().iter().any(|object| symbols(object)[0].0 == name));
                     if round % 3 > 0 {
@@ -142,4 +144,130 @@ fn threads_add_and_remove_code_at_once() {
         }
     });
     assert_eq!(objects().len(), before);
+}
+
+/// The sections of an object, as a reader of DWARF takes them.
+fn dwarf(object: &[u8]) -> gimli::Dwarf<gimli::EndianSlice<'_, gimli::LittleEndian>> {
+    let file = object::File::parse(object).unwrap();
+    let section = |id: gimli::SectionId| {
+        let data =
+            file.section_by_name(id.name()).map_or(&[][..], |section| section.data().unwrap());
+        Ok::<_, gimli::Error>(gimli::EndianSlice::new(data, gimli::LittleEndian))
+    };
+    gimli::Dwarf::load(section).unwrap()
+}
+
+#[test]
+fn code_is_described_with_its_source_places_and_locals() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let engine = Engine::new(Config::new().tier(Tier::BEST).debug_info(true)).unwrap();
+    let source = r#"
+        module "shapes"  name file 1 "area.lang"
+        func area(width: f64, height: f64) -> f64 {
+            local area: f64
+            .line 3:5, 1
+            local.get width  local.get height  f64.mul  local.set area
+            .line 4:1
+            local.get area  f64.sqrt  return }"#;
+    let module = Module::from_text(&engine, source).unwrap();
+    let code = module.native().unwrap().codes().remove(0);
+    let objects = objects();
+    let dwarf = dwarf(&objects[0]);
+    let header = dwarf.units().next().unwrap().unwrap();
+    let unit = dwarf.unit(header).unwrap();
+    let text = |value: &gimli::AttributeValue<_>| {
+        let text = dwarf.attr_string(&unit, *value).unwrap();
+        text.to_string().unwrap().to_owned()
+    };
+
+    let mut named = Vec::new();
+    let mut entries = unit.entries();
+    while let Some(entry) = entries.next_dfs().unwrap() {
+        if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
+            named.push((entry.tag(), text(&name), entry.attr_value(gimli::DW_AT_location)));
+        }
+    }
+    let tags: Vec<(gimli::DwTag, &str)> =
+        named.iter().map(|(tag, name, _)| (*tag, &**name)).collect();
+    for expected in [
+        (gimli::DW_TAG_compile_unit, "shapes"),
+        (gimli::DW_TAG_subprogram, "area"),
+        (gimli::DW_TAG_formal_parameter, "width"),
+        (gimli::DW_TAG_formal_parameter, "height"),
+        (gimli::DW_TAG_variable, "area"),
+        (gimli::DW_TAG_base_type, "f64"),
+    ] {
+        assert!(tags.contains(&expected), "{expected:?}: {tags:?}");
+    }
+    // Each is somewhere in the function's code, and nowhere else.
+    for (_, name, location) in named.iter().filter(|(.., location)| location.is_some()) {
+        let mut list = dwarf.attr_locations(&unit, location.unwrap()).unwrap().unwrap();
+        let mut n_places = 0;
+        while let Some(place) = list.next().unwrap() {
+            let gimli::Range { begin, end } = place.range;
+            assert!(code.start as u64 <= begin && begin < end && end <= code.end as u64, "{name}");
+            n_places += 1;
+        }
+        assert!(n_places > 0, "{name}");
+    }
+
+    let program = unit.line_program.clone().unwrap();
+    let mut rows = program.rows();
+    let mut places = Vec::new();
+    while let Some((header, row)) = rows.next_row().unwrap() {
+        assert!((code.start as u64..=code.end as u64).contains(&row.address()));
+        if let (Some(line), Some(file)) = (row.line(), row.file(header)) {
+            let column = match row.column() {
+                gimli::ColumnType::LeftEdge => 0,
+                gimli::ColumnType::Column(column) => column.get(),
+            };
+            places.push((text(&file.path_name()), line.get(), column));
+        }
+    }
+    places.dedup();
+    assert_eq!(places, [("area.lang".into(), 3, 5), ("shapes".into(), 4, 1)]);
+}
+
+#[test]
+fn code_that_is_described_is_the_same() {
+    let source = "
+        func callee(a: i64) -> i64 { local.get a  local.get a  i64.mul  return }
+        func caller(n: i64) -> i64 {
+            local sum: i64
+          loop:
+            local.get sum  local.get n  call callee  i64.add  local.set sum
+            local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if loop
+            local.get sum  return }";
+    let sizes = [false, true].map(|described| {
+        let mut config = Config::new();
+        let engine = Engine::new(config.tier(Tier::BEST).debug_info(described)).unwrap();
+        let module = Module::from_text(&engine, source).unwrap();
+        let codes = module.native().unwrap().codes();
+        codes.iter().map(ExactSizeIterator::len).collect::<Vec<_>>()
+    });
+    assert_eq!(sizes[0], sizes[1]);
+}
+
+#[test]
+fn code_whose_frame_is_too_large_has_no_locals() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut config = Config::new();
+    config.tier(Tier::BEST).slots(crate::SlotMode::Memory).signals_based_traps(false);
+    let engine = Engine::new(config.debug_info(true)).unwrap();
+    for (n_locals, n_shown) in [(100, 100), (13_000, 0)] {
+        let locals: Vec<String> = (0..n_locals).map(|i| format!("x{i}: i64")).collect();
+        let writes: Vec<String> =
+            (0..n_locals).map(|i| format!("i64.const {i} local.set x{i}")).collect();
+        let source =
+            format!("func f() {{ local {}\n{} return }}", locals.join(", "), writes.join("\n"));
+        let _module = Module::from_text(&engine, &source).unwrap();
+        let objects = objects();
+        let dwarf = dwarf(&objects[0]);
+        let unit = dwarf.unit(dwarf.units().next().unwrap().unwrap()).unwrap();
+        let (mut entries, mut n) = (unit.entries(), 0);
+        while let Some(entry) = entries.next_dfs().unwrap() {
+            n += usize::from(entry.tag() == gimli::DW_TAG_variable);
+        }
+        assert_eq!(n, n_shown);
+    }
 }

@@ -162,7 +162,7 @@ impl Compiler {
         share: Share,
         times: &mut Times,
     ) -> Result<Form, Refusal> {
-        let CompileOptions { build, verify, keep_clif, lower, .. } = &self.options;
+        let CompileOptions { build, verify, lower, .. } = &self.options;
         let is_promoted = lower.slots.is_promoted();
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
@@ -181,7 +181,7 @@ impl Compiler {
             starts: &starts,
             exits: origin.exits().of_func,
             body_exits: origin.exits().bodies,
-            takes_names: *keep_clif,
+            takes_names: self.options.takes_names(),
             build: BuildOptions { waits: origin.exits().bodies.is_some(), ..*build },
             promotion,
             preserved: preserved_registers(&*lower.isa),
@@ -249,7 +249,7 @@ impl CompileOptions {
             starts: &starts,
             exits: origin.exits().of_func,
             body_exits: origin.exits().bodies,
-            takes_names: self.keep_clif,
+            takes_names: self.takes_names(),
             build: BuildOptions { waits: origin.exits().bodies.is_some(), ..self.build },
             preserved: preserved_registers(&*self.lower.isa),
             ..PassContext::new(module, origin.func(), &mut scratch)
@@ -263,6 +263,11 @@ impl CompileOptions {
         let ran = driver.run(&mut function, start, &mut context, |_, _| {});
         ran.expect("the same rows have left valid functions");
         function
+    }
+
+    /// Whether forms have names, for texts and debuggers.
+    fn takes_names(&self) -> bool {
+        self.keep_clif || self.lower.describes_code()
     }
 
     /// The passes of a function: those that were asked for, and have something to do on this machine.

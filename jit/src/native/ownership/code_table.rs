@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::native::{CodeVersion, Part};
 
+use crate::code::debug_code::DebugCode;
 use crate::code::debugger::DebugImage;
 use crate::code::machine_code::Placing;
 use crate::code::unit::CodeArena;
@@ -305,7 +306,7 @@ impl CodeTable {
         let code = code.map_err(|error| CompileError::of_code(&self.module, func, &error))?;
         let info = compiled.info(&self.module, func);
         let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
-        Ok(self.announced(code, index, placing, Some(info)))
+        Ok(self.announced(code, index, placing, compiled.code.debug.as_deref(), Some(info)))
     }
 
     /// Code that was placed, about which profilers and debuggers are told.
@@ -314,10 +315,11 @@ impl CodeTable {
         code: Range<usize>,
         index: usize,
         placing: Option<Placing>,
+        debug: Option<&DebugCode>,
         info: Option<FunctionInfo>,
     ) -> Placed {
         let name = || self.module.func_name(self.func(index));
-        let _debug_image = self.native.announce_function(&code, name);
+        let _debug_image = self.native.announce_function(&code, name, debug, &self.module);
         Placed { _debug_image, code, placing, info, newer: OnceLock::new() }
     }
 
@@ -350,10 +352,10 @@ impl CodeTable {
                 match part {
                     Item::Func(index) if (*index as usize) < self.functions.len() => {
                         let index = *index as usize;
-                        self.set(index, self.announced(code, index, None, None));
+                        self.set(index, self.announced(code, index, None, None, None));
                     }
                     Item::Loops { func, loops } => {
-                        let placed = self.announced(code, *func as usize, None, None);
+                        let placed = self.announced(code, *func as usize, None, None, None);
                         if let Some(&first) = loops.first() {
                             let func = self.func(*func as usize);
                             self.set_loops(func, first, loops.clone(), placed);

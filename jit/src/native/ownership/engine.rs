@@ -3,12 +3,14 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use slotvm_bytecode::FuncType;
+use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll, TierHooks};
 use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
 use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
 
+use crate::code::debug_code::DebugCode;
 use crate::code::debugger::DebugImage;
+use crate::code::dwarf::Shown;
 use crate::code::error::CodeError;
 use crate::code::profiling::Profiler;
 use crate::code::unit::CodeUnit;
@@ -232,18 +234,21 @@ impl NativeEngine {
         }
     }
 
-    /// The same of a function that was placed alone. Debuggers know it as long as the result is kept.
+    /// The same of a function of a module that was placed alone. Debuggers know it as long as the result is kept.
     pub(crate) fn announce_function(
         &self,
         code: &Range<usize>,
         name: impl FnOnce() -> String,
+        debug: Option<&DebugCode>,
+        module: &VerifiedModule,
     ) -> Option<DebugImage> {
         if !self.config.debug_info && !self.profiler.listens() {
             return None;
         }
-        let function = std::iter::once((code.clone(), name()));
-        self.profiler.report(function.clone());
-        self.config.debug_info.then(|| DebugImage::register(code, function))
+        let name = name();
+        self.profiler.report(std::iter::once((code.clone(), name.clone())));
+        let shown = [Shown { code: code.clone(), name, debug }];
+        self.config.debug_info.then(|| DebugImage::register(code, &shown, Some(module)))
     }
 
     /// The trampoline of a function type, which is freed with its last user.
@@ -300,6 +305,7 @@ pub(crate) fn isa_options(config: &Config) -> IsaOptions {
     IsaOptions {
         canonical_nans: config.canonical_nans,
         verify_clif: config.verify_passes,
+        describes_code: config.debug_info,
         ..IsaOptions::new(config.slots)
     }
 }

@@ -8,6 +8,7 @@ use slotvm_bytecode::parallel::try_map;
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
+use crate::code::debug_code::DebugCode;
 use crate::code::machine_code::Placing;
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::error::CompileError;
@@ -227,28 +228,38 @@ impl Maker {
                 self.place_chunk(&full, pieces.drain(..))?;
             }
             let info = compiled.info(module, self.code.func(index));
-            pieces.push((index, compiled.code.placing(), info));
+            pieces.push(Piece {
+                index,
+                placing: compiled.code.placing(),
+                debug: compiled.code.debug,
+                info,
+            });
         }
         let last = packing.end();
         last.map_or(Ok(()), |last| self.place_chunk(&last, pieces.drain(..)))
     }
 
-    fn place_chunk(
-        &self,
-        chunk: &Chunk,
-        pieces: impl Iterator<Item = (usize, Placing, FunctionInfo)>,
-    ) -> Result<(), Error> {
+    fn place_chunk(&self, chunk: &Chunk, pieces: impl Iterator<Item = Piece>) -> Result<(), Error> {
         let CodeTable { native, module, .. } = &*self.code;
         let place = || self.code.arena().place(native.isa(), &chunk.code, module);
         let start = self.options.containment.run(Subject::Module, String::new, place);
         let start = start.map_err(Error::compile)?.start;
-        for (piece, (index, placing, info)) in chunk.pieces.iter().zip(pieces) {
+        for (piece, Piece { index, placing, debug, info }) in chunk.pieces.iter().zip(pieces) {
             let code = start + piece.start as usize..start + piece.end as usize;
-            let placed = self.code.announced(code, index, Some(placing), Some(info));
+            let placed =
+                self.code.announced(code, index, Some(placing), debug.as_deref(), Some(info));
             self.code.set(index, placed);
         }
         Ok(())
     }
+}
+
+/// A function whose code is in a chunk.
+struct Piece {
+    index: usize,
+    placing: Placing,
+    debug: Option<Box<DebugCode>>,
+    info: FunctionInfo,
 }
 
 #[cfg(test)]

@@ -142,8 +142,12 @@ fn append(out: &mut Function, f: &Function, node: usize, base: Base) {
         _ => imm,
     };
     let value = |value: &Value| Value(value.0 + base.value);
-    if let Some(names) = &f.names {
-        out.names.get_or_insert_default().append(names, base.slot, base.value);
+    match (&f.names, node) {
+        (names, 0) => out.names.clone_from(names),
+        (Some(names), _) => {
+            out.names.get_or_insert_default().append(names, base.slot, base.value);
+        }
+        (None, _) => {}
     }
     out.vectors.extend_from_slice(&f.vectors);
     if base.slot as usize == out.slots.len() {
