@@ -59,14 +59,7 @@ impl Store {
             },
             FuncKind::Guest { instance, func: index } => {
                 let store = &mut *entry.store;
-                let callee = match &store.native {
-                    None => None,
-                    Some(hooks) if hooks.tiers.is_some() => {
-                        store.native_callee(func, store.instance(instance).code().native(index))
-                    }
-                    Some(_) => store.native_callee(func, store.funcs.code(func)),
-                };
-                match callee {
+                match store.native_callee(func, instance, index) {
                     None => interp::execute(store, instance, index, cells),
                     // SAFETY: the code is that of the function. That the cells fit is what the caller of this
                     // function promises.

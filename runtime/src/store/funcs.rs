@@ -79,11 +79,14 @@ impl Funcs {
     }
 
     /// The native code of a function, or null in a store that interprets everything.
+    ///
+    /// # Safety
+    /// The record is of these functions' store, which lives.
     #[inline]
-    pub(crate) fn code(&self, func: FuncHandle) -> *const u8 {
+    pub(crate) unsafe fn code(record: &FuncRecord) -> *const u8 {
         // SAFETY: the cell is that of a host function, which the store keeps, or lives as long as the code of the module, as
         // whoever makes an instance promises.
-        match unsafe { self.record(func).entry.as_ref() } {
+        match unsafe { record.entry.as_ref() } {
             Some(entry) => entry.load(Ordering::Acquire),
             None => std::ptr::null(),
         }

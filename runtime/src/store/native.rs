@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::called_from::NativeEntry;
+use super::funcs::Funcs;
 use super::host::HostCallee;
 use super::noted::LIBCALLS;
 use super::{NativeCallee, NativeCode, NativeHooks, Pending, Store};
 use crate::context::{EntryTrampoline, FuncRecord, HostCtx, VmCtx};
-use crate::entities::{FuncHandle, FuncTarget, InstanceId};
+use crate::entities::{FuncHandle, InstanceId};
 use crate::error::Error;
 use crate::store::config::StoreConfig;
 
@@ -108,14 +109,23 @@ impl Store {
         Ok(code)
     }
 
-    /// A guest function with its native code, if that is not null.
+    /// A guest function with its native code, unless the interpreter is to run it.
     #[inline]
-    pub(crate) fn native_callee(&self, func: FuncHandle, code: *const u8) -> Option<NativeCallee> {
-        let FuncTarget::Guest { instance, func: index } = self.func_target(func) else {
-            return None;
+    pub(crate) fn native_callee(
+        &self,
+        handle: FuncHandle,
+        instance: InstanceId,
+        func: u32,
+    ) -> Option<NativeCallee> {
+        let hooks = self.native.as_ref()?;
+        let record = self.funcs.record(handle);
+        let code = match hooks.tiers {
+            Some(_) => self.instance(instance).code().native(func),
+            // SAFETY: it is a record of the store.
+            None => unsafe { Funcs::code(&record) },
         };
-        let FuncRecord { ctx, type_id, .. } = self.funcs.record(func);
-        let (func, entry, is_loop) = (index, None, false);
+        let FuncRecord { ctx, type_id, .. } = record;
+        let (entry, is_loop) = (None, false);
         let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
         (!code.is_null()).then_some(callee)
     }
