@@ -16,7 +16,7 @@ const SOURCES: &str = env!("SLOTVM_SOURCES");
 
 /// The fields of an engine's code.
 pub(crate) fn of_engine(options: &CompileOptions, memory: Option<MemoryPlan>) -> Fields {
-    // What is not named here does not change code.
+    // What is not named here does not change what code does and relies on.
     let CompileOptions { build, promotion, on_the_fly, passes, lower, .. } = options;
     let isa: &dyn TargetIsa = &*lower.isa;
     let mut fields = Fields::new();
@@ -27,7 +27,9 @@ pub(crate) fn of_engine(options: &CompileOptions, memory: Option<MemoryPlan>) ->
     add("sources", &SOURCES);
     add("Cranelift", &cranelift_codegen::VERSION);
     add("target", isa.triple());
-    for flag in isa.flags().iter().filter(|flag| flag.name != "enable_verifier") {
+    // Verified or not, described to debuggers or not.
+    let without_effect = ["enable_verifier", "unwind_info"];
+    for flag in isa.flags().iter().filter(|flag| !without_effect.contains(&flag.name)) {
         add(flag.name, &flag.value_string());
     }
     for flag in isa.isa_flags() {

@@ -1,8 +1,6 @@
 //! Imports that are rarely called: they do what others do, and code beside their calls is as if these were not there.
 
-use slotvm::bytecode::module::{ImportCall, ImportKind};
-use slotvm::bytecode::wasm;
-use slotvm::{Engine, Error, LeafFunc, Linker, Module, TrapCode};
+use slotvm::{Engine, Error, Linker, TrapCode};
 
 use crate::support::{for_all, frames, instance_with, marked, module};
 
@@ -248,8 +246,12 @@ fn a_fast_path_beside_a_cold_call_has_no_instruction_more() {
     assert!(ordinary > without, "{ordinary} beside {without}");
 }
 
+#[cfg(feature = "wasm")]
 #[test]
 fn imports_of_webassembly_can_be_marked() {
+    use slotvm::bytecode::module::{ImportCall, ImportKind};
+    use slotvm::{LeafFunc, Module};
+
     type Half = unsafe extern "C" fn(*mut std::ffi::c_void, i64) -> i64;
     unsafe extern "C" fn half(_: *mut std::ffi::c_void, x: i64) -> i64 {
         x / 2
@@ -264,7 +266,7 @@ fn imports_of_webassembly_can_be_marked() {
         b"\x0a\x15\x01\x13\0\x20\0\x42\0\x53\x04\x7e",
         b"\x20\0\x10\x01\x05\x20\0\x10\0\x0b\x0b",
     ];
-    let mut bytecode = wasm::import(&module.concat()).unwrap();
+    let mut bytecode = slotvm::bytecode::wasm::import(&module.concat()).unwrap();
     for (import, mark) in bytecode.imports.iter_mut().zip([ImportCall::Leaf, ImportCall::Cold]) {
         let ImportKind::Func(_, call) = &mut import.kind else { panic!("it is a function") };
         *call = mark;

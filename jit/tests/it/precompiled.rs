@@ -103,8 +103,8 @@ fn engine(change: impl FnOnce(&mut Config)) -> Engine {
 
 type Change = fn(&mut Config);
 
-/// Changes of a configuration, each of which changes code, but the first ones.
-const CHANGES: [(&str, Change); 14] = [
+/// Changes of a configuration. But for the first ones, code of the one is not good for another.
+const CHANGES: [(&str, Change); 15] = [
     ("", |_| {}),
     ("", |config| _ = config.compile(Compile::Lazy)),
     ("", |config| _ = config.parallel_compilation(true)),
@@ -114,6 +114,7 @@ const CHANGES: [(&str, Change); 14] = [
         config.tier_compilation(TierCompilation::Synchronous);
     }),
     ("", |config| _ = config.tier(Tier::Auto)),
+    ("", |config| _ = config.debug_info(true)),
     ("slots", |config| _ = config.slots(SlotMode::MemoryOpt)),
     ("passes", |config| _ = config.passes("-inline".parse().unwrap())),
     ("fuel", |config| _ = config.consume_fuel(true)),

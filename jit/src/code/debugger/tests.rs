@@ -229,26 +229,6 @@ fn code_is_described_with_its_source_places_and_locals() {
 }
 
 #[test]
-fn code_that_is_described_is_the_same() {
-    let source = "
-        func callee(a: i64) -> i64 { local.get a  local.get a  i64.mul  return }
-        func caller(n: i64) -> i64 {
-            local sum: i64
-          loop:
-            local.get sum  local.get n  call callee  i64.add  local.set sum
-            local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if loop
-            local.get sum  return }";
-    let sizes = [false, true].map(|described| {
-        let mut config = Config::new();
-        let engine = Engine::new(config.tier(Tier::BEST).debug_info(described)).unwrap();
-        let module = Module::from_text(&engine, source).unwrap();
-        let codes = module.native().unwrap().codes();
-        codes.iter().map(ExactSizeIterator::len).collect::<Vec<_>>()
-    });
-    assert_eq!(sizes[0], sizes[1]);
-}
-
-#[test]
 fn code_whose_frame_is_too_large_has_no_locals() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut config = Config::new();
