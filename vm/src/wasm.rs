@@ -3,7 +3,7 @@
 //! [`import`] validates a binary with wasmparser and translates it. `func` translates each function in one
 //! pass, on several threads on request; everything else maps one to one. The result is an ordinary
 //! [`Module`] with the same meaning. [`crate::verify()`] accepts it as long as it stays within our limits.
-//! Names, source lines and branch hints are kept.
+//! Names, source places and branch hints are kept.
 //!
 //! WebAssembly 2.0 with tail calls, extended constant expressions and wide arithmetic is supported. A module that needs
 //! another proposal is rejected, and the error names the proposal (`proposals`).
@@ -175,8 +175,8 @@ struct Importer<'b> {
     name_section: Option<BinaryReader<'b>>,
     /// The start of the contents of the code section.
     code_start: u64,
-    /// The line table of DWARF, empty if there is none.
-    line_table: &'b [u8],
+    /// The sections of DWARF that have line tables.
+    line_sections: lines::Sections<'b>,
     /// The section of branch hints, if one comes before the code.
     branch_hints: Option<BranchHintSectionReader<'b>>,
 }
@@ -201,10 +201,9 @@ impl<'b> Importer<'b> {
         // Errors in the code take precedence over errors in later sections.
         let bodies = std::mem::take(&mut self.bodies);
         let hints = self.branch_hints.take().map(|section| Hints::read(section, &bodies));
-        let remarks = Remarks {
-            lines: Lines::read(self.line_table, self.code_start, bytes.len()),
-            hints: hints.unwrap_or_default(),
-        };
+        // All functions refer to these files, whenever they are translated.
+        let (lines, files) = Lines::read(self.line_sections, self.code_start, bytes.len());
+        let remarks = Remarks { lines, hints: hints.unwrap_or_default() };
         self.check_locals(&bodies)?;
         let later = match options.is_lazy && sections.is_ok() {
             true => lazy::bodies(bytes, &self.types, &bodies, options),
@@ -214,6 +213,7 @@ impl<'b> Importer<'b> {
             let proof = self.code(&bodies, &remarks, options.is_parallel)?;
             sections?;
             let mut module = self.module.finish()?;
+            module.names.files = files;
             if let Some(section) = self.name_section {
                 let n_declared = |place: usize| module.funcs[place].n_declared_locals();
                 module.names = names::read_all(section, &module, n_declared);
@@ -222,6 +222,7 @@ impl<'b> Importer<'b> {
         };
         self.module.define_later();
         let mut module = self.module.finish()?;
+        module.names.files = files;
         if let Some(section) = &self.name_section {
             module.names.module = names::of_module(section.clone());
         }
@@ -251,8 +252,8 @@ impl<'b> Importer<'b> {
                         if is_first && self.code_start == 0 {
                             self.branch_hints = Some(hints);
                         }
-                    } else if section.name() == ".debug_line" && self.line_table.is_empty() {
-                        self.line_table = section.data();
+                    } else {
+                        self.line_sections.add(section.name(), section.data());
                     }
                 }
                 Payload::CodeSectionStart { unchecked_range, .. } => {

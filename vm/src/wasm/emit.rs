@@ -98,9 +98,9 @@ impl Emitter {
         self.is_reachable = true;
     }
 
-    /// Sets the source line of the following instructions.
-    pub(super) fn line(&mut self, line: u32) {
-        self.draft.place(SourcePlace::line(line));
+    /// Sets the source place of the following instructions.
+    pub(super) fn place(&mut self, place: SourcePlace) {
+        self.draft.place(place);
     }
 
     /// Emits an instruction that is no branch to a label.

@@ -155,8 +155,8 @@ impl<'t> Translator<'t> {
                 self.before_br_table();
             }
             self.validator.op(offset, &operator)?;
-            if let Some(line) = lines.at(offset) {
-                self.scratch.emitter.line(line);
+            if let Some(place) = lines.at(offset) {
+                self.scratch.emitter.place(place);
             }
             if let Operator::If { .. } | Operator::BrIf { .. } = operator {
                 self.hint = hints.at(offset);

@@ -1,28 +1,60 @@
-//! Source lines from the line tables of DWARF, which compilers put into custom sections.
+//! Source places from the line tables of DWARF, which compilers put into custom sections.
 //!
-//! Addresses are code offsets from the start of the code section's contents. Only line numbers are kept,
-//! since lines of our modules have no file. Unreadable debugging information is left out: it has no meaning
-//! for the program.
+//! Addresses are code offsets from the start of the code section's contents. Unreadable debugging information is
+//! left out: it has no meaning for the program.
 
+mod bytes;
+mod files;
 mod program;
 
-/// Source lines by offset in the module's bytes, in ascending order. Each entry applies to the instructions
-/// from its offset on; line 0 means "no line".
+use crate::module::SourcePlace;
+use files::{FileNames, FileTable};
+
+/// The sections that line tables are read from. Those that a module does not have are empty.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Sections<'b> {
+    lines: &'b [u8],
+    line_strings: &'b [u8],
+    strings: &'b [u8],
+}
+
+impl<'b> Sections<'b> {
+    /// Adds a custom section if it is one of these. Of several, the first one with contents counts.
+    pub(super) fn add(&mut self, name: &str, contents: &'b [u8]) {
+        let section = match name {
+            ".debug_line" => &mut self.lines,
+            ".debug_line_str" => &mut self.line_strings,
+            ".debug_str" => &mut self.strings,
+            _ => return,
+        };
+        if section.is_empty() {
+            *section = contents;
+        }
+    }
+}
+
+/// Source places by offset in the module's bytes, in ascending order. Each entry applies to the instructions
+/// from its offset on.
 ///
-/// An entry has 8 bytes, and each byte of the section makes at most one. Offsets are below
+/// An entry has 16 bytes, and each byte of the section makes at most one. Offsets are below
 /// [`MODULE_BYTES_MAX`](crate::limits::MODULE_BYTES_MAX).
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<(u32, u32)>);
+pub(super) struct Lines(Vec<(u32, SourcePlace)>);
 
 impl Lines {
-    /// Reads the lines of a module of `n_bytes` bytes, given its line table and the start of the contents of its code
-    /// section. There are none if the table cannot be read.
+    /// Reads the places of a module of `n_bytes` bytes, given its line tables and the start of the contents of its code
+    /// section. Returns the files that they refer to, too, by number. There are none if the tables cannot be read.
     ///
     /// The units of `.debug_info` are not read, since any number of them may name the same program.
-    pub(super) fn read(table: &[u8], code_start: u64, n_bytes: usize) -> Lines {
-        let mut rows = read_rows(table, code_start, n_bytes as u64);
+    pub(super) fn read(
+        sections: Sections<'_>,
+        code_start: u64,
+        n_bytes: usize,
+    ) -> (Lines, Vec<(u32, String)>) {
+        let mut names = FileNames::new(sections);
+        let mut rows = read_rows(sections.lines, &mut names, code_start, n_bytes as u64);
         rows.sort_by_key(|&(offset, _)| offset);
-        Lines(rows)
+        (Lines(rows), names.into_list())
     }
 
     /// Returns a cursor behind the function that ends at an offset, or 0 for one before all functions.
@@ -32,10 +64,16 @@ impl Lines {
     }
 }
 
-/// Returns the offsets and lines of the rows within the module, in the order of the section.
-fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, u32)> {
-    let mut rows: Vec<(u32, u32)> = Vec::new();
+/// Returns the offsets and places of the rows within the module, in the order of the section.
+fn read_rows<'b>(
+    section: &'b [u8],
+    names: &mut FileNames<'b>,
+    code_start: u64,
+    n_module_bytes: u64,
+) -> Vec<(u32, SourcePlace)> {
+    let mut rows: Vec<(u32, SourcePlace)> = Vec::new();
     for program in program::programs(section) {
+        let mut files = FileTable::read(program.tables());
         let mut is_start = true;
         let mut is_dead = false;
         for row in program {
@@ -46,33 +84,40 @@ fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, 
             let offset = row.address.checked_add(code_start);
             let offset = offset.filter(|&offset| !is_dead && offset < n_module_bytes);
             let Some(offset) = offset else { continue };
-            let line = if row.end_sequence { 0 } else { u32::try_from(row.line).unwrap_or(0) };
+            let place = match u32::try_from(row.line).unwrap_or(0) {
+                line if line != 0 && !row.end_sequence => SourcePlace {
+                    file: names.number(&mut files, row.file),
+                    line,
+                    column: u32::try_from(row.column).unwrap_or(0),
+                },
+                _ => SourcePlace::NONE,
+            };
             match rows.last_mut() {
                 // Of several rows for one offset, the last one counts.
-                Some(last) if u64::from(last.0) == offset => last.1 = line,
-                _ => rows.push((offset as u32, line)),
+                Some(last) if u64::from(last.0) == offset => last.1 = place,
+                _ => rows.push((offset as u32, place)),
             }
         }
     }
     rows
 }
 
-/// Follows the lines while code is read in ascending order.
+/// Follows the places while code is read in ascending order.
 #[derive(Debug)]
 pub(super) struct LineCursor<'l> {
-    rest: &'l [(u32, u32)],
+    rest: &'l [(u32, SourcePlace)],
 }
 
 impl LineCursor<'_> {
-    /// Returns the line of the instruction at an offset, if it may differ from that of the previous
+    /// Returns the place of the instruction at an offset, if it may differ from that of the previous
     /// instruction.
-    pub(super) fn at(&mut self, offset: u64) -> Option<u32> {
-        let mut line = None;
+    pub(super) fn at(&mut self, offset: u64) -> Option<SourcePlace> {
+        let mut place = None;
         while let [(start, at_start), rest @ ..] = self.rest
             && u64::from(*start) <= offset
         {
-            (line, self.rest) = (Some(*at_start), rest);
+            (place, self.rest) = (Some(*at_start), rest);
         }
-        line
+        place
     }
 }

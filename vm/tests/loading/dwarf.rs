@@ -13,6 +13,13 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     ("directories of no format", |n| tables(n, &[0], u64::MAX)),
     ("directories of a byte each", |n| tables(n, &[1, 1, 0x08], n as u64)),
     ("files that the program defines", defined_files),
+    ("files without bytes", |n| tables(n, &[1, 1, 0x08, 1, b'/', 0, 0], u64::MAX)),
+    ("files of a byte each", |n| tables(n, &[1, 1, 0x08, 1, b'/', 0, 1, 1, 0x08], n as u64)),
+    ("files that all rows refer to", files_of_rows),
+    ("files in one long directory", files_in_a_long_directory),
+    ("files that share a long name", |n| files_of_strings(n, |_| 0)),
+    ("files whose long names overlap", |n| files_of_strings(n, |i| i)),
+    ("files whose names overlap", |n| files_of_strings(n, |i| 4_000 + i % 90)),
 ];
 
 const WAT: &str = "(module (func (drop (i32.const 1)) (drop (i32.const 2))))";
@@ -86,15 +93,19 @@ fn units_of_a_table() -> [(&'static str, Vec<u8>); 2] {
     [(".debug_abbrev", abbreviations), (".debug_info", unit())]
 }
 
-/// Returns tables of version 5, whose header gives the format and the number of the directories.
-fn tables(n: usize, format: &[u8], count: u64) -> Vec<u8> {
-    let mut table = format.to_vec();
-    let mut rest = count;
-    while rest >= 0x80 {
-        table.push(rest as u8 | 0x80);
-        rest >>= 7;
+fn unsigned(mut n: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while n >= 0x80 {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
     }
-    table.push(rest as u8);
+    bytes.push(n as u8);
+    bytes
+}
+
+/// Returns tables of version 5, given the header's bytes before the number of entries, which `n` zeros follow.
+fn tables(n: usize, format: &[u8], count: u64) -> Vec<u8> {
+    let mut table = [format, &unsigned(count)].concat();
     table.resize(table.len() + n, 0);
     let [abbreviations, info] = units_of_a_table();
     module(&[(".debug_line", line_table(5, &table, &[14])), abbreviations, info])
@@ -104,4 +115,41 @@ fn defined_files(n: usize) -> Vec<u8> {
     let define = [0, 6, 3, b'f', 0, 0, 0, 0];
     let [abbreviations, info] = units_of_a_table();
     module(&[(".debug_line", line_table(4, &[0, 0], &define.repeat(n / 8))), abbreviations, info])
+}
+
+/// Returns a program with a row for each of the first files of a table.
+fn row_of_each(n_files: usize) -> Vec<u8> {
+    let set_address = [0, 5, 2, 1, 0, 0, 0];
+    let rows = (0..n_files as u64).flat_map(|file| [&[4][..], &unsigned(file), &[14]].concat());
+    set_address.into_iter().chain(rows).collect()
+}
+
+/// Returns a table of version 4 with these directories and with files in the first of them.
+fn files_in(directory: &[u8], n_files: usize) -> Vec<u8> {
+    let mut table = [directory, &[0, 0]].concat();
+    for file in 0..n_files {
+        table.extend([format!("{file:x}").as_bytes(), &[0, 1, 0, 0]].concat());
+    }
+    table.push(0);
+    module(&[(".debug_line", line_table(4, &table, &row_of_each(n_files)))])
+}
+
+fn files_of_rows(n: usize) -> Vec<u8> {
+    files_in(b"d", n / 13)
+}
+
+fn files_in_a_long_directory(n: usize) -> Vec<u8> {
+    files_in(&[b'd'; 4_000], n / 13)
+}
+
+/// Returns files of version 5 whose names are strings that begin at these offsets of a section of 4,096 bytes that is repeated.
+fn files_of_strings(n: usize, offset: fn(usize) -> usize) -> Vec<u8> {
+    let n_files = n / 2 / 8;
+    let mut table = [&[1, 1, 0x08, 1, b'/', 0, 1, 1, 0x1f], &unsigned(n_files as u64)[..]].concat();
+    let strings = [vec![b's'; 4_090], vec![0; 6]].concat().repeat(n / 2 / 4_096);
+    for file in 0..n_files {
+        table.extend((offset(file) as u32).to_le_bytes());
+    }
+    let lines = line_table(5, &table, &row_of_each(n_files));
+    module(&[(".debug_line", lines), (".debug_line_str", strings)])
 }

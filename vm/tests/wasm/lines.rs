@@ -1,13 +1,16 @@
-//! Source lines from DWARF.
+//! Source places from DWARF.
+
+use std::fs;
+use std::path::Path;
 
 use gimli::write::{Address, Dwarf, EndianVec, LineProgram, LineString, Sections, Unit};
 use gimli::{Encoding, Format, LineEncoding, LittleEndian};
 use slotvm_bytecode::module::{Func, SourcePlace};
-use slotvm_bytecode::{Module, verify, wasm};
+use slotvm_bytecode::{Module, decode, encode, verify, wasm};
 use wasm_encoder::{CustomSection, Section};
 use wasmparser::{Parser, Payload};
 
-use crate::binary;
+use crate::{binary, load_lazily};
 
 const WAT: &str = "(module
     (func nop (drop (i32.const 1)) (drop (i32.const 2)))
@@ -41,6 +44,9 @@ struct Sequence {
     end: u64,
 }
 
+/// Columns are lines with this added.
+const COLUMN_OF_LINE_0: u64 = 1_000;
+
 /// Returns the `.debug_…` sections of one unit with these sequences.
 fn debug_sections(version: u16, sequences: &[Sequence]) -> Vec<(&'static str, Vec<u8>)> {
     let encoding = Encoding { format: Format::Dwarf32, version, address_size: 4 };
@@ -61,6 +67,7 @@ fn debug_sections(version: u16, sequences: &[Sequence]) -> Vec<(&'static str, Ve
         for &(address, line) in &sequence.rows {
             let row = program.row();
             (row.address_offset, row.file, row.line) = (address - start, file, line);
+            row.column = line + COLUMN_OF_LINE_0;
             program.generate_row();
         }
         program.end_sequence(sequence.end - start);
@@ -104,11 +111,14 @@ fn sequences(bytes: &[u8]) -> Vec<Sequence> {
     [10, 20].into_iter().zip(&funcs).map(sequence).collect()
 }
 
-/// The lines of a function, which have neither file nor column.
+/// The lines of a function, which have their columns and the only file.
 fn lines(func: &Func) -> Vec<(u32, u32)> {
     let line = |&(offset, place): &(u32, SourcePlace)| {
-        assert_eq!(place, SourcePlace::line(place.line));
-        (offset, place.line)
+        let line = place.line;
+        let column = line + COLUMN_OF_LINE_0 as u32;
+        let expected = SourcePlace { file: 1, line, column };
+        assert_eq!(place, if line == 0 { SourcePlace::NONE } else { expected });
+        (offset, line)
     };
     func.lines.iter().map(line).collect()
 }
@@ -123,6 +133,9 @@ fn instructions_have_their_lines() {
         let expected = [(0, 11), (2, 12), (3, 13), (5, 14), (6, 15)];
         assert_eq!(lines(&module.funcs[0]), expected, "version {version}");
         assert_eq!(lines(&module.funcs[1]), [(0, 20), (2, 21), (3, 22)], "version {version}");
+        // The directory of the unit is not in the line table before version 5.
+        let file = if version == 5 { "/project/main.c" } else { "main.c" };
+        assert_eq!(module.names.files, [(1, file.to_owned())], "version {version}");
     }
 }
 
@@ -159,19 +172,24 @@ fn tables_of_functions_that_the_linker_removed_are_left_out() {
 }
 
 #[test]
-fn damaged_tables_cost_at_most_lines() {
+fn damaged_tables_cost_at_most_places() {
     let bytes = binary(WAT);
-    let whole = debug_sections(4, &sequences(&bytes));
+    for version in [4, 5] {
+        damage(&bytes, &debug_sections(version, &sequences(&bytes)));
+    }
+}
+
+fn damage(bytes: &[u8], whole: &[(&str, Vec<u8>)]) {
     for i in 0..whole.len() {
         for len in 0..whole[i].1.len() {
-            let mut sections = whole.clone();
+            let mut sections = whole.to_vec();
             sections[i].1.truncate(len);
-            import(&with_sections(bytes.clone(), &sections));
+            import(&with_sections(bytes.to_vec(), &sections));
         }
         for bit in 0..whole[i].1.len() * 8 {
-            let mut sections = whole.clone();
+            let mut sections = whole.to_vec();
             sections[i].1[bit / 8] ^= 1 << (bit % 8);
-            import(&with_sections(bytes.clone(), &sections));
+            import(&with_sections(bytes.to_vec(), &sections));
         }
     }
 }
@@ -182,6 +200,39 @@ fn lines_stand_in_the_text_form() {
     let sections = debug_sections(5, &sequences(&bytes));
     let module = import(&with_sections(bytes, &sections));
     let source = slotvm_bytecode::text::print(&module).expect("the code decodes");
-    assert!(source.contains(".line 22"), "{source}");
+    assert!(source.contains(".line 22:1022, 1"), "{source}");
+    assert!(source.contains("name file 1 \"/project/main.c\""), "{source}");
     assert_eq!(slotvm_bytecode::text::parse(&source), Ok(module));
+}
+
+/// The modules of `places/build`, whose function `quotient` inlines a function of a header.
+#[test]
+fn modules_of_a_compiler_have_files_lines_and_columns() {
+    for (version, folder) in [(4, ""), (5, "/src/")] {
+        let path = format!("tests/wasm/places/places.dwarf{version}.wasm");
+        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let module = import(&bytes);
+        let [source, header] = ["places.c", "inc/checks.h"].map(|file| format!("{folder}{file}"));
+        assert_eq!(module.names.files, [(1, source), (2, header)], "version {version}");
+        let func = module.funcs.iter().find(|func| !func.lines.is_empty()).expect("it has lines");
+        let place = |file, line, column| SourcePlace { file, line, column };
+        let places: Vec<SourcePlace> = func.lines.iter().map(|&(_, place)| place).collect();
+        let expected = [
+            place(1, 3, 0),
+            place(2, 2, 15),
+            place(2, 2, 7),
+            place(2, 3, 5),
+            place(1, 5, 12),
+            place(1, 5, 3),
+        ];
+        assert_eq!(places, expected, "version {version}");
+
+        assert_eq!(wasm::import_in_parallel(&bytes).as_ref(), Ok(&module));
+        let lazy = load_lazily(&bytes).unwrap();
+        assert!(lazy.is_lazy());
+        // Backtraces read the files of modules that are not completed.
+        assert_eq!(lazy.module().names.files, module.names.files);
+        assert_eq!(lazy.completed().module(), &module);
+        assert_eq!(decode(&encode(&module)).as_ref(), Ok(&module));
+    }
 }

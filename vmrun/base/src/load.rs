@@ -174,7 +174,7 @@ fn load_unverified(path: &Path, is_lazy: bool) -> Result<load::Loaded, CliError>
     })
 }
 
-/// Assembles WebAssembly text, with its lines as DWARF.
+/// Assembles WebAssembly text, with its places as DWARF.
 #[cfg(feature = "wat")]
 fn assemble_wat(path: &Path, text: &[u8]) -> Result<Vec<u8>, CliError> {
     let path = if is_standard(path) { Path::new("stdin") } else { path };

@@ -219,7 +219,7 @@ fn traces_have_files_where_they_are_known() {
     assert_eq!(place(&vmrun(&[folder.write("q.vasm", others)]).error(134)), line_alone);
     // WebAssembly text gets DWARF, which a kept binary keeps.
     let wat = folder.write("p.wat", "(module\n  (func (export \"main\")\n    unreachable))");
-    let in_wat = format!("    at main (offset 0x0000, {}:3)", wat.display());
+    let in_wat = format!("    at main (offset 0x0000, {}:3:5)", wat.display());
     for options in ["", "--jit", "--lazy", "--interp"] {
         assert_eq!(place(&vmrun_line(&wat, options).error(134)), in_wat, "{options}");
     }

@@ -1,6 +1,7 @@
 //! WebAssembly on the command line.
 
 use std::fs;
+use std::path::Path;
 
 use crate::binary::{ENGINES, Folder, vmrun, vmrun_line};
 
@@ -41,7 +42,7 @@ fn text_and_binary_run_in_every_engine_and_can_be_converted() {
 }
 
 #[test]
-fn a_trap_names_the_functions_and_lines() {
+fn a_trap_names_the_functions_and_places() {
     let folder = Folder::new("wasm_traps");
     let program = folder.write("squares.wat", SQUARES);
     for engine in ENGINES {
@@ -49,10 +50,24 @@ fn a_trap_names_the_functions_and_lines() {
         let file = program.display();
         let expected = format!(
             "error: integer division by zero
-    at squares!inner (offset 0x0004, {file}:12)
-    at squares!reciprocal (offset 0x0002, {file}:13)\n"
+    at squares!inner (offset 0x0004, {file}:12:45)
+    at squares!reciprocal (offset 0x0002, {file}:13:57)\n"
         );
         assert_eq!(error, expected, "{engine}");
+    }
+}
+
+#[test]
+fn a_trap_of_a_compiled_module_is_in_a_file_of_its_source() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vm/tests/wasm/places");
+    let traps = [("1 7", "inc/checks.h:3:5"), ("1 0", "places.c:5:12")];
+    for (module, folder_of_unit) in [("places.dwarf4.wasm", ""), ("places.dwarf5.wasm", "/src/")] {
+        for ((values, place), engine) in traps.iter().flat_map(|trap| ENGINES.map(|e| (trap, e))) {
+            let program = folder.join(module);
+            let ran = vmrun_line(&program, &format!("{engine} --invoke quotient {values}"));
+            let error = ran.error(134);
+            assert!(error.contains(&format!(", {folder_of_unit}{place})\n")), "{engine}: {error}");
+        }
     }
 }
 

@@ -1,17 +1,31 @@
 //! Line number programs of DWARF 2 to 5, sections 6.2.4 and 6.2.5 of the standard.
 //!
 //! [`programs`] walks the programs of a `.debug_line` section. It keeps only the registers that the address
-//! and line of a row need. The tables of directories and files, whose stated sizes are arbitrary, are
-//! skipped by means of the header's length. A row takes at least one byte of its program, and each byte is
-//! read once.
+//! and place of a row need. The tables of directories and files, whose stated sizes are arbitrary, are
+//! skipped by means of the header's length; `files` reads them. A row takes at least one byte of its program, and
+//! each byte is read once.
+
+use super::bytes::Bytes;
 
 /// A row of a line table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) address: u64,
+    /// The number of the file in the header's table.
+    pub(super) file: u64,
     pub(super) line: u64,
+    pub(super) column: u64,
     /// Whether the address is the first one after a sequence, which belongs to no line.
     pub(super) end_sequence: bool,
+}
+
+/// The tables of directories and files in a header, which are not read yet.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Tables<'b> {
+    pub(super) version: u64,
+    /// The bytes of offsets into other sections.
+    pub(super) offset_bytes: u64,
+    pub(super) bytes: Bytes<'b>,
 }
 
 /// Returns the programs of a `.debug_line` section.
@@ -25,79 +39,15 @@ pub(super) fn programs(section: &[u8]) -> impl Iterator<Item = Program<'_>> {
 fn next_program<'b>(section: &mut Bytes<'b>) -> Option<Program<'b>> {
     loop {
         let is_64_bit = section.peek_u32()? == u32::MAX;
-        let mut contents = if is_64_bit {
+        if is_64_bit {
             section.take(4)?;
-            let length = section.number(8)?;
-            section.take(length)?
-        } else {
-            let length = section.number(4)?;
-            section.take(length)?
-        };
-        if let Some(program) = Program::new(&mut contents, is_64_bit) {
+        }
+        let offset_bytes = if is_64_bit { 8 } else { 4 };
+        let length = section.number(offset_bytes)?;
+        let mut contents = section.take(length)?;
+        if let Some(program) = Program::new(&mut contents, offset_bytes) {
             return Some(program);
         }
-    }
-}
-
-/// Bytes that are read from the front. Reads past the end return `None`.
-#[derive(Copy, Clone)]
-struct Bytes<'b>(&'b [u8]);
-
-impl<'b> Bytes<'b> {
-    fn take(&mut self, n: u64) -> Option<Bytes<'b>> {
-        let (taken, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
-        self.0 = rest;
-        Some(Bytes(taken))
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(byte)
-    }
-
-    /// Reads a little-endian integer of up to eight bytes.
-    fn number(&mut self, n_bytes: u64) -> Option<u64> {
-        let bytes = self.take(n_bytes)?.0;
-        Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-    }
-
-    fn peek_u32(mut self) -> Option<u32> {
-        Some(self.number(4)? as u32)
-    }
-
-    /// Reads an unsigned LEB128. Bits beyond the 64th are an error.
-    fn unsigned(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                return None;
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// Reads a signed LEB128. Bits beyond the 64th must repeat the sign.
-    fn signed(&mut self) -> Option<i64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            if shift == 63 && byte != 0 && byte != 0x7f {
-                return None;
-            }
-            number |= i64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                let n_unused = 64_u32.saturating_sub(shift + 7);
-                return Some(number << n_unused >> n_unused);
-            }
-        }
-        None
     }
 }
 
@@ -110,10 +60,13 @@ pub(super) struct Program<'b> {
     opcode_base: u8,
     /// The number of operands of each standard opcode, to skip opcodes of later versions.
     operand_counts: Bytes<'b>,
+    tables: Tables<'b>,
     code: Bytes<'b>,
     address: u64,
     op_index: u64,
+    file: u64,
     line: u64,
+    column: u64,
     /// Whether the linker removed the code at these addresses; removed code has no rows.
     is_removed: bool,
 }
@@ -138,7 +91,7 @@ impl Iterator for Program<'_> {
 impl<'b> Program<'b> {
     /// Reads the header at the start of a program. Returns `None` if its version is unknown or a field is
     /// invalid.
-    fn new(contents: &mut Bytes<'b>, is_64_bit: bool) -> Option<Program<'b>> {
+    fn new(contents: &mut Bytes<'b>, offset_bytes: u64) -> Option<Program<'b>> {
         let version = contents.number(2)?;
         if !(2..=5).contains(&version) {
             return None;
@@ -147,7 +100,7 @@ impl<'b> Program<'b> {
             // Skip the sizes of addresses and of segment selectors.
             contents.take(2)?;
         }
-        let header_length = contents.number(if is_64_bit { 8 } else { 4 })?;
+        let header_length = contents.number(offset_bytes)?;
         let mut header = contents.take(header_length)?;
         let min_inst_length = u64::from(header.byte()?);
         let max_ops_per_inst = if version >= 4 { u64::from(header.byte()?) } else { 1 };
@@ -165,12 +118,19 @@ impl<'b> Program<'b> {
             line_range,
             opcode_base,
             operand_counts,
+            tables: Tables { version, offset_bytes, bytes: header },
             code: *contents,
             address: 0,
             op_index: 0,
+            file: 1,
             line: 1,
+            column: 0,
             is_removed: false,
         })
+    }
+
+    pub(super) fn tables(&self) -> Tables<'b> {
+        self.tables
     }
 
     /// Executes an instruction, which may produce a row. Returns `None` at the end and after an error.
@@ -196,6 +156,11 @@ impl<'b> Program<'b> {
                 let n_lines = self.code.signed()?;
                 self.advance_line(n_lines);
             }
+            // DW_LNS_set_file, DW_LNS_set_column and DW_LNS_set_isa have one operand, even if the header
+            // says otherwise.
+            4 => self.file = self.code.unsigned()?,
+            5 => self.column = self.code.unsigned()?,
+            12 => drop(self.code.unsigned()?),
             // DW_LNS_const_add_pc
             8 => self.advance_pc(u64::from((255 - self.opcode_base) / self.line_range))?,
             // DW_LNS_fixed_advance_pc
@@ -206,9 +171,6 @@ impl<'b> Program<'b> {
                     self.op_index = 0;
                 }
             }
-            // DW_LNS_set_file, DW_LNS_set_column and DW_LNS_set_isa have one operand, even if the header
-            // says otherwise.
-            4 | 5 | 12 => drop(self.code.unsigned()?),
             // DW_LNS_negate_stmt, set_basic_block, set_prologue_end and set_epilogue_begin have none.
             6 | 7 | 10 | 11 => {}
             unknown => {
@@ -226,10 +188,11 @@ impl<'b> Program<'b> {
         match inst.byte()? {
             // DW_LNE_end_sequence
             1 => {
-                let row = Row { address: self.address, line: self.line, end_sequence: true };
-                let is_removed = std::mem::replace(&mut self.is_removed, false);
-                (self.address, self.op_index, self.line) = (0, 0, 1);
-                return Some((!is_removed).then_some(row));
+                let row = self.row().map(|row| Row { end_sequence: true, ..row });
+                (self.address, self.op_index) = (0, 0);
+                (self.file, self.line, self.column) = (1, 1, 0);
+                self.is_removed = false;
+                return Some(row);
             }
             // DW_LNE_set_address
             2 => {
@@ -244,14 +207,15 @@ impl<'b> Program<'b> {
                     (self.address, self.op_index) = (address, 0);
                 }
             }
+            // DW_LNE_define_file, which version 5 has no more, included: such files are unknown.
             _ => {}
         }
         Some(None)
     }
 
     fn row(&self) -> Option<Row> {
-        let row = Row { address: self.address, line: self.line, end_sequence: false };
-        (!self.is_removed).then_some(row)
+        let Program { address, file, line, column, .. } = *self;
+        (!self.is_removed).then_some(Row { address, file, line, column, end_sequence: false })
     }
 
     fn advance_line(&mut self, n_lines: i64) {

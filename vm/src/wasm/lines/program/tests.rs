@@ -1,6 +1,6 @@
 //! Comparison of the rows of random programs with those that gimli reads.
 
-use gimli::{DebugLine, DebugLineOffset, LittleEndian};
+use gimli::{ColumnType, DebugLine, DebugLineOffset, LittleEndian};
 use proptest::prelude::*;
 
 use super::{Row, programs};
@@ -69,7 +69,12 @@ fn rows_by_gimli(section: &[u8], offset: usize) -> Vec<Row> {
     while let Ok(Some((_, row))) = rows.next_row() {
         all.push(Row {
             address: row.address(),
+            file: row.file_index(),
             line: row.line().map_or(0, |line| line.get()),
+            column: match row.column() {
+                ColumnType::LeftEdge => 0,
+                ColumnType::Column(column) => column.get(),
+            },
             end_sequence: row.end_sequence(),
         });
     }
@@ -94,14 +99,15 @@ proptest! {
 fn the_largest_operands_are_read() {
     let least = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f];
     let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-    for opcode in [2, 3, 4] {
+    for opcode in [2, 3, 4, 5] {
         for operand in [least, most] {
             let header = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0];
             let code = [&[1, opcode][..], &operand, &[255, 1]].concat();
             let contents = [&[4, 0, 20, 0, 0, 0][..], &header, &code].concat();
             let section = [&(contents.len() as u32).to_le_bytes()[..], &contents].concat();
             let rows: Vec<Row> = programs(&section).flatten().collect();
-            assert_eq!(rows[0], Row { address: 0, line: 1, end_sequence: false });
+            let first = Row { address: 0, file: 1, line: 1, column: 0, end_sequence: false };
+            assert_eq!(rows[0], first);
         }
     }
 }
