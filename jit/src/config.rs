@@ -440,7 +440,7 @@ impl Config {
     /// both, and `info locals` shows values. Freed code is removed.
     ///
     /// A local has a value while code still needs it. Code that keeps slots in memory
-    /// ([`SlotMode::Memory`](crate::SlotMode::Memory)) has all of them at any time. In other code, which keeps no
+    /// ([`SlotMode::Memory`]) has all of them at any time. In other code, which keeps no
     /// local for debuggers, one may be shown with a value that it gets a little later, or had until it was assigned that of another
     /// local; locals of inlined functions are not shown. The interpreter is not described; nor are the locals and lines of
     /// code that was precompiled or comes from a cache. Functions of WebAssembly are all translated when their module is made.

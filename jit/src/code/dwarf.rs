@@ -1,7 +1,7 @@
 //! The sections of DWARF 5 (<https://dwarfstd.org/dwarf5std.html>) that tell a debugger what placed code is.
 //!
 //! * `.debug_frame`: the rules to find callers and the registers that they have, exact at each instruction for code with
-//!   [`DebugCode`]; for all other code the rule of [`unwind`](crate::code::unwind).
+//!   [`DebugCode`]; for all other code the rule of [`unwind`].
 //! * The others have an entry for each function that was described, with its calls that were inlined, its locals, and the
 //!   source places of its code. There are none if no function was described.
 //!

@@ -1,6 +1,6 @@
 //! The debug information of a function: the places of its code, and those of its locals.
 //!
-//! A local with a name is where its slot is, or a value that has its name from it: see [`slotvm_ssa::ir::names`]. Cranelift
+//! A local with a name is where its slot is, or a value that has its name from it: see `ssa/src/ir/names.rs`. Cranelift
 //! follows values that the lowering has labelled with the number of a local, and says where they are as long as they live.
 
 use std::collections::BTreeMap;
