@@ -295,7 +295,7 @@ fn unknown_imports_do_what_is_asked_for() {
         assert_eq!(ran.output(), "11111", "{engine}");
         let error = run(&program, &format!("{engine} --unknown-imports trap")).error(134);
         let message = "the program called its import `bench` `start`, which is not defined";
-        let place = format!("{}:7", program.display());
+        let place = format!("{}:7:9", program.display());
         let expected = format!("error: {message}\n    at _start (offset 0x0000, {place})\n");
         assert_eq!(error, expected, "{engine}");
         let line = format!("{engine} --unknown-imports trap --invoke unused");
