@@ -4,7 +4,7 @@
 //! earlier line, and every hundredth line defines that function anew. The lines are all made by the builder, loaded, linked
 //! and run once. The table has the cost of a line at the beginning, in the middle and at the end of all of them: growing
 //! figures would be seen. Bytes are those of the process, divided by the lines. Each table is that of a process of its own.
-//! What is not spent in user mode is spent on getting memory from the system, which may take longer beyond some size.
+//! The rest of the time, beside user mode, is the system's, which may take longer for memory beyond some size.
 //!
 //! `--quick` runs a tenth of the lines; a filter selects tables by their titles.
 

@@ -18,7 +18,7 @@ use crate::code::pctable::{Place, PlaceId};
 pub(crate) struct DebugCode {
     /// The function, in the module's index space; none for trampolines.
     pub(crate) func: Option<u32>,
-    /// What all rules to find callers begin with.
+    /// The common start of all rules to find callers.
     pub(crate) cie: CommonInformationEntry,
     /// The rules for the function, and for what is appended to it, each with the code that it is for.
     pub(crate) frames: Vec<(Range<u32>, systemv::UnwindInfo)>,
@@ -58,6 +58,7 @@ impl DebugCode {
         let cie = isa.create_systemv_cie().expect("machines with 64 bits have rules of DWARF");
         let frames = match compiled.create_unwind_info(isa).expect("all registers have numbers") {
             Some(UnwindInfo::SystemV(info)) => vec![(0..compiled.code_buffer().len() as u32, info)],
+            // It has the rule of all other code.
             _ => Vec::new(),
         };
         let (lines, places, locals) = (Vec::new(), Vec::new(), Vec::new());

@@ -58,7 +58,7 @@ pub(super) fn sections(
     }
     let mut written = Sections::new(EndianVec::new(LittleEndian));
     writer.dwarf.write(&mut written).expect("memory takes all that is written");
-    let _ = written.for_each(|id, data| {
+    let Ok(()) = written.for_each(|id, data| {
         if !data.slice().is_empty() {
             sections.push((id.name(), data.slice().to_vec()));
         }
@@ -128,8 +128,9 @@ struct InlinedCall {
 impl<'a> Writer<'a> {
     fn new(module: &'a VerifiedModule, code: &Range<usize>) -> Writer<'a> {
         let mut dwarf = DwarfUnit::new(ENCODING);
-        let name = module.module().names.module.as_deref().unwrap_or_default();
-        let name = c_string(if name.is_empty() { "module" } else { name });
+        let name = module.module().names.module.as_deref().filter(|name| !name.is_empty());
+        // Units have names, but not all modules do.
+        let name = c_string(name.unwrap_or("module"));
         let mut line_string =
             |text: &[u8]| LineString::new(text, ENCODING, &mut dwarf.line_strings);
         let (dir, file) = (line_string(b"."), line_string(&name));
@@ -182,7 +183,8 @@ impl<'a> Writer<'a> {
 
     fn add_local(&mut self, function: UnitEntryId, func: u32, local: &DebugLocal, start: usize) {
         let DebugLocal { local, at } = local;
-        let name = self.module.module().names.local(func, *local).unwrap_or_default();
+        let name = self.module.module().names.local(func, *local);
+        let name = name.expect("locals without names are not described");
         let is_param = (*local as usize) < self.module.func_type(func).params.len();
         let body = self.module.body(func).expect("the module defines the function");
         let ty = body.locals[*local as usize].ty;

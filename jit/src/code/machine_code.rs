@@ -64,7 +64,7 @@ pub(crate) struct MachineCode {
     pub(crate) roots: Vec<RootSite>,
     /// Whether there are addresses of this process in the code.
     pub(crate) has_addresses: bool,
-    /// What debuggers are told, if they are.
+    /// The debug information, if debuggers are to have it.
     pub(crate) debug: Option<Box<DebugCode>>,
 }
 

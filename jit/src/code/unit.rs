@@ -41,7 +41,7 @@ pub(crate) struct CodeUnit {
     bytes: usize,
     /// The alignment of the function, if there is only one, without relocations.
     placing: Option<Placing>,
-    /// What debuggers are to be told of each function that has code; empty once they were.
+    /// The debug information of each function that has code; empty once debuggers have it.
     debug: Vec<Option<Box<DebugCode>>>,
     memory: Arc<CodeMemory>,
 }
@@ -191,7 +191,7 @@ fn write(
     Ok(ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect())
 }
 
-/// What debuggers are to be told of each function that has code.
+/// The debug information of each function that has code.
 fn described(codes: &[MachineCode]) -> Vec<Option<Box<DebugCode>>> {
     let codes = codes.iter().filter(|code| !code.bytes.is_empty());
     codes.map(|code| code.debug.clone()).collect()

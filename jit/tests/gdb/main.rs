@@ -197,7 +197,7 @@ fn shows_inlined_calls() -> Result<(), String> {
     session.ends_with("the sum is 7000000005")
 }
 
-/// What GDB has printed.
+/// The output of GDB.
 struct Session {
     text: String,
     errors: String,

@@ -2,6 +2,8 @@
 
 use wasm_encoder::{CustomSection, Section};
 
+use crate::modules::leb;
+
 /// Makes an input of about the given size in bytes.
 type Make = fn(usize) -> Vec<u8>;
 
@@ -93,19 +95,9 @@ fn units_of_a_table() -> [(&'static str, Vec<u8>); 2] {
     [(".debug_abbrev", abbreviations), (".debug_info", unit())]
 }
 
-fn unsigned(mut n: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while n >= 0x80 {
-        bytes.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    bytes.push(n as u8);
-    bytes
-}
-
 /// Returns tables of version 5, given the header's bytes before the number of entries, which `n` zeros follow.
 fn tables(n: usize, format: &[u8], count: u64) -> Vec<u8> {
-    let mut table = [format, &unsigned(count)].concat();
+    let mut table = [format, &leb(count as usize)].concat();
     table.resize(table.len() + n, 0);
     let [abbreviations, info] = units_of_a_table();
     module(&[(".debug_line", line_table(5, &table, &[14])), abbreviations, info])
@@ -120,7 +112,7 @@ fn defined_files(n: usize) -> Vec<u8> {
 /// Returns a program with a row for each of the first files of a table.
 fn row_of_each(n_files: usize) -> Vec<u8> {
     let set_address = [0, 5, 2, 1, 0, 0, 0];
-    let rows = (0..n_files as u64).flat_map(|file| [&[4][..], &unsigned(file), &[14]].concat());
+    let rows = (0..n_files).flat_map(|file| [&[4][..], &leb(file), &[14]].concat());
     set_address.into_iter().chain(rows).collect()
 }
 
@@ -145,7 +137,7 @@ fn files_in_a_long_directory(n: usize) -> Vec<u8> {
 /// Returns files of version 5 whose names are strings that begin at these offsets of a section of 4,096 bytes that is repeated.
 fn files_of_strings(n: usize, offset: fn(usize) -> usize) -> Vec<u8> {
     let n_files = n / 2 / 8;
-    let mut table = [&[1, 1, 0x08, 1, b'/', 0, 1, 1, 0x1f], &unsigned(n_files as u64)[..]].concat();
+    let mut table = [&[1, 1, 0x08, 1, b'/', 0, 1, 1, 0x1f], &leb(n_files)[..]].concat();
     let strings = [vec![b's'; 4_090], vec![0; 6]].concat().repeat(n / 2 / 4_096);
     for file in 0..n_files {
         table.extend((offset(file) as u32).to_le_bytes());

@@ -205,7 +205,7 @@ fn segments(n: usize) -> Vec<u8> {
     module.finish()
 }
 
-fn leb(mut n: usize) -> Vec<u8> {
+pub(crate) fn leb(mut n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while n >= 0x80 {
         bytes.push(n as u8 | 0x80);
